@@ -19,16 +19,9 @@ from django.db import InterfaceError, OperationalError
 from accounts.events import SYSTEM
 from accounts.mailing import MAILS
 from analytics import queues
-from analytics.advice.effects import find_tenants_to_measure, measure_tenant_effects
-from analytics.advice.mining import find_tenants_to_mine, queue_mining, run_mining
 from analytics.advice.follow import find_tenants_to_measure, measure_tenant_effects
 from analytics.advice.recommend import queue_mining
 from analytics.advice.search import find_tenants_to_mine, run_mining
-from analytics.alerts.delivering import ALERT_MAILS, ALERT_WEBHOOKS, delete_old_messages
-from analytics.alerts.evaluating import evaluate_service, evaluate_tenant
-from analytics.digest.mailing import DIGEST_MAILS
-from analytics.digest.making import make_due_digests
-from analytics.digest.model_exchanges import delete_old_exchanges
 from analytics.models import Build
 from analytics.numbers.by_hours import build_part
 from analytics.numbers.days import find_stale_days, rebuild_day

@@ -20,11 +20,6 @@ import duckdb
 
 from analytics.advice.mine import mine
 from analytics.demo.logs import LogPlan, compact_days, read_demo, write_logs
-from analytics.replay.job import Job
-from analytics.replay.priority import NICENESS
-from analytics.replay.replay import replay
-from analytics.demo.reading import read_demo
-from analytics.demo.writer import LogPlan, compact_days, write_logs
 from analytics.replay.compare import replay
 from analytics.replay.execution import NICENESS
 from analytics.replay.load import Job

@@ -13,9 +13,6 @@ import duckdb
 import msgspec
 
 from analytics.demo.logs import compact_days
-from analytics.replay.job import Job
-from analytics.replay.replay import replay
-from analytics.demo.writer import compact_days
 from analytics.replay.compare import replay
 from analytics.replay.load import Job
 from bench.harness import console

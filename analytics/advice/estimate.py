@@ -10,10 +10,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from analytics.changed_tables import find_changed_tables, read_tables
-from analytics.learned_views import defines, learn_views
 from analytics.replay.load import read_numbers
 from analytics.replay.play import NEVER, Lifetime
+from analytics.reports.sql import defines, find_changed_tables, learn_views, read_tables
 from logs.definitions import FAILED, NOT_RECORDED, PASSED, REFUSED, Statuses
 from rules.conditions import Request, matches, read_request
 from rules.conditions.globs import glob_matches

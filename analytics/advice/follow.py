@@ -27,9 +27,9 @@ from analytics.advice.measure import (
 from analytics.advice.proposal import Kind
 from analytics.advice.recommend import AdviceWindow, State, WrongState, read_recommendation
 from analytics.models import Effect, Recommendation
+from analytics.numbers.store import replay_engine
 from analytics.replay.execution import Limit, ReplayEnded, Request, collect_input, run_at_low_priority
 from analytics.replay.load import DayFile, Ruleset
-from analytics.summaries.engine import replay_engine
 from logs.partitions import partitions_with_file
 from rules.language import read_rules
 from rules.ruleset import read_ruleset

@@ -18,9 +18,9 @@ from accounts.tenants.listing import require_live_tenant
 from analytics.advice.mine import MAX_PROPOSALS, AdviceReport, mine
 from analytics.advice.recommend import AdviceWindow, State, choose_variant, settle_suspends
 from analytics.models import Mining, Recommendation, ReplayRun
+from analytics.numbers.store import replay_engine
 from analytics.replay.execution import Input, Limit, ReplayEnded, Request, collect_input, run_at_low_priority
 from analytics.replay.runs import name_rules
-from analytics.summaries.engine import replay_engine
 from logs.models import Partition
 from logs.partitions import GRACE, partitions_with_file
 from rules.ruleset import read_ruleset, with_log

@@ -22,7 +22,7 @@ from accounts.invitations import refuse_invitations, refused_address
 from accounts.routes import route
 from accounts.serializers.history import PageParameters
 from accounts.viewsets import AppViewSet
-from analytics.advice.recommendations import describe_open_recommendations
+from analytics.advice.recommend import describe_open_recommendations
 from analytics.models import DigestFrequency
 from analytics.reports.traffic import TenantWeek, list_weeks
 from analytics.watch.digests import ModelExchangeDocument, list_exchanges

@@ -14,6 +14,7 @@ from accounts.routes import route
 from accounts.serializers.history import CommentParameters
 from accounts.viewsets import AppViewSet
 from analytics.advice.follow import RecommendationEffect, describe_effect, read_effect
+from analytics.advice.proposal import Variant
 from analytics.advice.recommend import (
     Decision,
     MiningState,
@@ -27,12 +28,6 @@ from analytics.advice.recommend import (
     recommendation_etag,
     request_mining,
 )
-from analytics.advice.effects import RecommendationEffect, describe_effect, read_effect
-from analytics.advice.mining import read_mining, request_mining
-from analytics.advice.outdated import find_outdated
-from analytics.advice.proposal import Variant
-from analytics.advice.recommendations import list_recommendations, read_recommendation, recommendation_etag
-from analytics.advice.wording import say_possible
 from analytics.advice.words import describe_possible
 from analytics.models import Recommendation
 from analytics.models import Recommendation as RecommendationRow

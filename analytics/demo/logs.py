@@ -27,15 +27,20 @@ from accounts.models import Domain, Revision, Tenant
 from accounts.models.billing import Plan
 from accounts.models.history import RevisionKind
 from accounts.tenants.config import SentConfig, read_config, write_config
-from analytics.advice.edits import RuleEdit, apply_edits
-from analytics.advice.evidence import rule_evidence, statements_evidence
 from analytics.advice.measure import Measurer
 from analytics.advice.mine import fields_of
-from analytics.advice.proposal import Kind, Proposal
+from analytics.advice.proposal import (
+    Kind,
+    Proposal,
+    RuleEdit,
+    apply_edits,
+    rule_evidence,
+    statements_evidence,
+)
 from analytics.demo.generate import SEED, GeneratedMarker, Hour, generate
 from analytics.demo.profile import PROFILE_DAYS, DecidedAdvice, Mistake, Persona, Profile, Publication
 from analytics.models import Build, Recommendation
-from analytics.replay.job import DayFile, Job
+from analytics.replay.load import DayFile, Job
 from logs.compaction.build import compact_day
 from logs.definitions import PASSED
 from logs.layout import day_start_ms, logs_prefix

@@ -28,7 +28,7 @@ from accounts.models.users import MembershipRole, PrimaryRole
 from accounts.readers.memberships import SetMembership
 from accounts.readers.rule import Author, change_readers
 from accounts.tenants.lifecycle import create_tenant
-from analytics.advice.mining import queue_mining
+from analytics.advice.recommend import queue_mining
 from analytics.demo.logs import (
     Demo,
     DemoDataError,
@@ -41,21 +41,6 @@ from analytics.demo.logs import (
     write_later_day,
 )
 from analytics.demo.profile import PROFILE_DAYS, Draft, Profile
-from accounts.models import Account
-from accounts.models.users import MembershipRole
-from accounts.readers import Author, SetMembership, change_readers
-from analytics.advice.recommend import queue_mining
-from analytics.demo.access import ensure_access, note_last_day
-from analytics.demo.advice import ensure_advice
-from analytics.demo.continuing import write_later_day
-from analytics.demo.history import write_history
-from analytics.demo.incidents import ensure_incidents
-from analytics.demo.people import ensure_account, ensure_tenant, ensure_terms, ensure_users
-from analytics.demo.profile import PROFILE_DAYS
-from analytics.demo.reading import DemoDataError
-from analytics.demo.writer import LogPlan
-from analytics.digest.making import make_digest
-from analytics.digest.periods import DigestPeriod
 from analytics.replay.runs import queue_replay
 from analytics.watch.digests import make_digest
 from analytics.watch.facts import DigestPeriod

@@ -42,8 +42,8 @@ from analytics.replay.result import (
     RiskCount,
 )
 from analytics.replay.rules import find_columns, find_other_gateways, learn_gateway
-from analytics.reports.per_user import reads_tables_sql
-from analytics.savings.bill import days_between
+from analytics.reports.savings_sql import days_between
+from analytics.reports.sql import reads_tables_sql
 from logs.definitions import (
     BYPASSED,
     FAILED,
@@ -69,7 +69,7 @@ if TYPE_CHECKING:
     from analytics.replay.count import Counts
     from analytics.replay.load import Gateway, Job
     from analytics.replay.play import Outcome
-    from analytics.savings.bill import Bill
+    from analytics.reports.savings_sql import Bill
     from rules.language import Rule
     from rules.tables.warehouse import WarehouseTables
 

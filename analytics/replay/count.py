@@ -16,13 +16,11 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from analytics.changed_tables import find_changed_tables, read_tables
-from analytics.learned_views import defines, learn_views
 from analytics.replay.load import NUMBER_OF, make_schema, registered
 from analytics.replay.play import KNOWN_MERGED, OPEN_MERGED
 from analytics.replay.result import Billed, BilledRange, MoneyRange, ReplayBilled
-from analytics.savings.bill import Bill, bill_days, days_between
-from analytics.savings.sql import fill_savings, join_overlaps, split_by
+from analytics.reports.savings_sql import Bill, bill_days, days_between, fill_savings, join_overlaps, split_by
+from analytics.reports.sql import defines, find_changed_tables, learn_views, read_tables
 from logs.definitions import (
     BLOCKED,
     BYPASSED,

@@ -25,14 +25,8 @@ from accounts.revisions import DocumentHistory
 from accounts.tenants.pricing import Pricing
 from analytics.models import ReplayRun
 from analytics.numbers.store import replay_engine
-from analytics.replay.errors import ReplayEnded
-from analytics.replay.inputs import Input, Request, collect_input
-from analytics.replay.limit import Limit
-from analytics.replay.priority import run_at_low_priority
-from analytics.replay.replay import replay
 from analytics.replay.compare import replay
 from analytics.replay.load import DayFile, Gateway, Job, Marker, Ruleset
-from analytics.summaries.engine import replay_engine
 from logs.partitions import partitions_with_file
 from rules.language import read_rules
 from rules.models import Marker as StoredMarker

@@ -18,7 +18,6 @@ from accounts.limits import Quota, count_use, use_quota
 from accounts.models import Tenant
 from accounts.models.events import EventKind
 from accounts.models.history import RevisionKind
-from accounts.quotas import Quota, use_quota
 from accounts.revisions import DocumentHistory
 from accounts.tenants.errors import TenantNotFound
 from accounts.tenants.listing import require_live_tenant

@@ -20,16 +20,8 @@ from msgspec import Meta
 from accounts.models import Revision
 from accounts.models.history import RevisionAction, RevisionKind
 from accounts.tenants.config import read_prices
-from analytics.advice.outdated import find_outdated
-from analytics.models import Digest, ModelExchange, Recommendation, TenantHealth
 from analytics.advice.recommend import find_outdated
-from analytics.digest.changes import Changes, HandMarker, OpenRecommendation, RulesWrite
-from analytics.digest.document import DIGEST_VERSION, make_document
-from analytics.digest.mailing import queue_mails
-from analytics.digest.periods import LOOK_BACK_DAYS, DigestPeriod
-from analytics.digest.reading import LogDay, open_log
-from analytics.digest.verdict.judging import note_findings
-from analytics.models import Digest, Recommendation, TenantHealth
+from analytics.models import Digest, ModelExchange, Recommendation, TenantHealth
 from analytics.queues import DIGESTS
 from analytics.watch.facts import (
     LOOK_BACK_DAYS,

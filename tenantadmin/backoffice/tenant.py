@@ -10,10 +10,7 @@ from accounts.admin.names import names_of
 from accounts.limited_access import current_membership
 from accounts.models import AccessRequest, Fqdn, Membership
 from accounts.models.tenants import TenantConfig
-from analytics.advice.recommendations import describe_open_recommendations
 from analytics.advice.recommend import describe_open_recommendations
-from analytics.digest.verdict.judging import read_verdict
-from analytics.digest.verdict.sentences import VerdictState
 from analytics.models import Build, TenantHealth
 from analytics.models.summaries import is_day
 from analytics.watch.verdict import Verdict, VerdictState, read_verdict

@@ -10,11 +10,8 @@ from urllib.parse import quote
 import pytest
 from django.core.management import call_command
 
-from analytics.advice.mining import queue_mining, run_mining
 from analytics.advice.recommend import queue_mining
 from analytics.advice.search import run_mining
-from analytics.digest.making import make_digest
-from analytics.digest.periods import DigestPeriod
 from analytics.published.verify import stored_keys, verify_document
 from analytics.replay.execution import run_next
 from analytics.replay.runs import queue_replay

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlglot import exp
 
-from analytics.replay.risk import find_risk
+from analytics.replay.count import find_risk
 from analytics.reports.sql import (
     changed_sql,
     find_changed_tables,

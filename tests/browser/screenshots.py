@@ -96,10 +96,8 @@ def prepare() -> tuple[dict[str, str], dict[str, str], dict[str, Any]]:
     from accounts.limited_access import take_access
     from accounts.models import Tenant, User
     from accounts.signin.flow import Device, Identity, complete_sign_in
-    from analytics.advice.mining import request_mining
-    from analytics.demo.seed import demo_file
     from analytics.advice.recommend import request_mining
-    from analytics.demo.access import demo_file
+    from analytics.demo.seed import demo_file
     from analytics.models import Digest, Recommendation, ReplayRun
     from tosapp.publishing import require_active
 

@@ -12,11 +12,6 @@ from collections import defaultdict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from analytics.advice.edits import RuleEdit, new_rule_id
-from analytics.advice.invalidation import split_rule
-from analytics.advice.proposal import Kind, Proposal, Variant
-from analytics.replay.evidence import EvidenceQuery
-from analytics.reports.sql import leak_findings_sql
 from analytics.advice.estimate import find_saving
 from analytics.advice.proposal import (
     Invalidator,
@@ -30,7 +25,7 @@ from analytics.advice.proposal import (
     split_rule,
 )
 from analytics.replay.result import EvidenceQuery
-from analytics.reports.leak_sql import leak_findings_sql
+from analytics.reports.sql import leak_findings_sql
 from logs.quoting import quote_text
 from rules.conditions import parse_conditions
 from rules.language import complete_rule

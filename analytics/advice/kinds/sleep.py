@@ -8,16 +8,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from analytics.advice.awake import Awake, Group, Move
-from analytics.advice.edits import RuleEdit
-from analytics.advice.evidence import statements_evidence
-from analytics.advice.kinds import cache, ttl
-from analytics.advice.measure import SuspendChange
-from analytics.advice.proposal import MIN_SHARE, TTLS, Kind, Proposal, Variant
-from analytics.advice.requests import NO_RULE
-from analytics.advice.saving import find_saving
-from analytics.replay.evidence import EvidenceQuery
-from analytics.reports.savings_sql import SAVINGS_SQL, SUSPENDS, fill_savings
 from analytics.advice.estimate import NO_RULE, find_saving
 from analytics.advice.kinds.cache import propose_option
 from analytics.advice.kinds.lifetime import propose_lifetime
@@ -27,7 +17,7 @@ from analytics.replay.count import APART, KEPT, bill_executions, fill_job
 from analytics.replay.load import NUMBER_OF, registered
 from analytics.replay.play import find_executions
 from analytics.replay.result import EvidenceQuery
-from analytics.savings.sql import SAVINGS_SQL, SUSPENDS, fill_savings, join_overlaps
+from analytics.reports.savings_sql import SAVINGS_SQL, SUSPENDS, fill_savings, join_overlaps
 from logs.layout import HOUR_MS
 from logs.quoting import quote_texts
 from tenantadmin.lib.core.formats import duration, durations, number, span

@@ -17,7 +17,6 @@ from analytics.models import Recommendation
 from analytics.numbers.days import find_stale_days, rebuild_day
 from analytics.replay.figures import figures_of, figures_of_replay
 from analytics.replay.load import Job
-from analytics.summaries.days import find_stale_days, rebuild_day
 from rules.language import complete_rule, read_rules
 from rules.lint import lint_ruleset
 from rules.tables.warehouse import ANY_TABLES, WarehouseTables

@@ -12,15 +12,10 @@ import msgspec
 import pytest
 
 from accounts.models import Revision
-from analytics.advice.effect import measure_effect
-from analytics.advice.effects import find_tenants_to_measure, measure_tenant_effects, read_effect
-from analytics.advice.measure import PredictedGain, SignedBounds, SignedRisk
-from analytics.numbers.days import find_stale_days, rebuild_day
-from analytics.replay.job import Job, Ruleset
 from analytics.advice.follow import find_tenants_to_measure, measure_tenant_effects, read_effect
 from analytics.advice.measure import PredictedGain, SignedBounds, SignedRisk, measure_effect
+from analytics.numbers.days import find_stale_days, rebuild_day
 from analytics.replay.load import Job, Ruleset
-from analytics.summaries.days import find_stale_days, rebuild_day
 from logs.layout import DAY_MS
 from rules.language import read_rules
 from rules.write import write_ruleset

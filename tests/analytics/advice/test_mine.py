@@ -10,26 +10,12 @@ import duckdb
 import msgspec
 import pytest
 
-from analytics.advice.edits import RuleEdit, apply_edits
-from analytics.advice.estimate import estimate
-from analytics.advice.measure import Measurer
-from analytics.advice.mine import MAX_PROPOSALS
-from analytics.advice.options import find_options
-from analytics.advice.proposal import MIN_SHARE, RISK_CAP, Current
-from analytics.advice.requests import load_statements
-from analytics.demo.logs import read_demo
-from analytics.replay.gateway import learn_gateway
-from analytics.replay.job import Ruleset
-from analytics.replay.outcome import play
-from analytics.replay.shapes import find_columns
-from analytics.replay.window import load_requests
-from logs.layout import day_start_ms
 from analytics.advice.estimate import RISK_CAP, estimate
 from analytics.advice.kinds.cache import find_options
 from analytics.advice.measure import Measurer, SignedBounds
 from analytics.advice.mine import MAX_PROPOSALS, read_current
 from analytics.advice.proposal import MIN_SHARE, Current, RuleEdit, apply_edits
-from analytics.demo.reading import read_demo
+from analytics.demo.logs import read_demo
 from analytics.replay.load import Job
 from rules.language import complete_rule, read_rules
 from rules.tables.warehouse import ANY_TABLES

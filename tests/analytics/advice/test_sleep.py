@@ -12,9 +12,8 @@ import pytest
 from accounts.tenants.pricing import Pricing
 from analytics.advice.follow import measure_tenant_effects, read_effect
 from analytics.advice.mine import mine
-from analytics.demo.logs import read_demo
 from analytics.advice.recommend import Decision, NothingToWrite
-from analytics.demo.reading import read_demo
+from analytics.demo.logs import read_demo
 from analytics.models import Recommendation
 from analytics.replay.load import Gateway, Job
 from rules.language import complete_rule, read_rules

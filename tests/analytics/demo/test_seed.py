@@ -23,23 +23,14 @@ from accounts.models import Account, Domain, Membership, PersonalAccessToken, Re
 from accounts.models.billing import Plan
 from accounts.tenants.config import read_config
 from accounts.tenants.lifecycle import create_tenant
-from analytics.advice import effects, mining
-from analytics.advice.effects import measure_tenant_effects, read_effect
-from analytics.advice.mining import run_mining
+from analytics.advice import follow, search
+from analytics.advice.follow import measure_tenant_effects, read_effect
+from analytics.advice.search import run_mining
 from analytics.demo import logs as writer
 from analytics.demo import seed as people
 from analytics.demo.generate import Hour, generate
 from analytics.demo.logs import FOLDER, DemoDataError, pack_hour, read_demo
 from analytics.demo.seed import RECORD_KEY, continue_demo, demo_file, seed_demo
-from analytics.advice import follow, search
-from analytics.advice.follow import measure_tenant_effects, read_effect
-from analytics.advice.search import run_mining
-from analytics.demo import people, writer
-from analytics.demo.access import demo_file
-from analytics.demo.generate import generate
-from analytics.demo.reading import FOLDER, DemoDataError, read_demo
-from analytics.demo.seed import RECORD_KEY, continue_demo, seed_demo
-from analytics.demo.writer import pack_hour
 from analytics.models import Build, DayRollup, Mining, Recommendation, ReplayRun, TenantHealth
 from analytics.numbers.days import find_stale_days, rebuild_day
 from logs.layout import parse_raw_key

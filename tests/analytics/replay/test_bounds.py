@@ -12,8 +12,6 @@ import pytest
 from msgspec import structs
 
 from analytics.demo.logs import read_demo
-from analytics.replay.job import Gateway, Job, Ruleset
-from analytics.demo.reading import read_demo
 from analytics.replay.load import Gateway, Job, Ruleset
 from rules.language import read_rules
 from tests.analytics.replay.judge import judge

@@ -27,12 +27,6 @@ from analytics import tasks
 from analytics.models import ReplayRun
 from analytics.numbers.days import find_stale_days, rebuild_day
 from analytics.queues import REPLAYS
-from analytics.replay import execution, limit, runs
-from analytics.replay.errors import TooLarge, TooManyReplays
-from analytics.replay.execution import run_next
-from analytics.replay.outdated import find_outdated
-from analytics.replay.replay import replay
-from analytics.replay.runs import cancel_replay, delete_old_replays, describe_replay, queue_replay
 from analytics.replay import execution, runs
 from analytics.replay.compare import replay
 from analytics.replay.execution import NICENESS, Limit, ReplayEnded, run_at_low_priority, run_next
@@ -45,7 +39,6 @@ from analytics.replay.runs import (
     find_outdated,
     queue_replay,
 )
-from analytics.summaries.days import find_stale_days, rebuild_day
 from logs.layout import day_start_ms
 from logs.partitions import GRACE, delete_superseded
 from rules.drafts import create_draft, delete_draft, replace_draft
