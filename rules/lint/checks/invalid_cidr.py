@@ -21,10 +21,10 @@ INVALID_CIDR = declare(
 )
 
 
-@INVALID_CIDR.check(Operation)
+@INVALID_CIDR.check(Operation, names=[Operator.CIDR])
 def check_operation(node: Operation, _context: Context) -> Iterator[Problem]:
     """Require valid networks."""
-    if node.operator is not Operator.CIDR or not node.fits:
+    if not node.fits:
         return
     if is_array(node.operand):
         for index, element in enumerate(node.operand):

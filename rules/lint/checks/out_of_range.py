@@ -52,7 +52,7 @@ def check_document(node: Root, _context: Context) -> Iterator[Problem]:
         yield Problem(("tenantId",), f"tenantId must be a UUID, not {show_text(tenant_id)}.")
 
 
-@OUT_OF_RANGE.check(RuleNode)
+@OUT_OF_RANGE.check(RuleNode, names=["action", "ttlSeconds", "varyBy", "name", "description"])
 def check_rule(node: RuleNode, context: Context) -> Iterator[Problem]:
     """Check the TTL, the action and the characters of texts."""
     ttl, field = read_integer(node.fields.get("ttlSeconds")), RULE_FIELDS["ttlSeconds"]

@@ -60,11 +60,9 @@ _CAPITALS: Final = {
 _MISSPELT: Final = 0.8
 
 
-@UNKNOWN_VALUE.check(Operation)
+@UNKNOWN_VALUE.check(Operation, names=_VALUES)
 def check_operation(node: Operation, context: Context) -> Iterator[Problem]:
     """Warn about values that match no statement, such as ``"statementType": "select"``."""
-    if node.key.name not in _VALUES:
-        return
     if node.operator in _PIECES:
         yield from _check_piece(node)
     elif node.operator not in _OPERATORS:

@@ -19,7 +19,7 @@ UNKNOWN_VARY_COLUMN = declare(
 )
 
 
-@UNKNOWN_VARY_COLUMN.check(RuleNode)
+@UNKNOWN_VARY_COLUMN.check(RuleNode, names=["varyBy"])
 def check_rule(node: RuleNode, context: Context) -> Iterator[Problem]:
     """Allow only columns that a request carries."""
     for index, column in enumerate(node.vary_by):
