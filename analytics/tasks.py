@@ -38,7 +38,7 @@ from analytics.summaries.days import find_stale_days, rebuild_day
 from analytics.summaries.outdated import mark_outdated
 from analytics.summaries.periods import is_month, periods_showing
 from analytics.summaries.rebuild import find_stale_periods, rebuild_period, snapshot_days
-from logs.notifications import receive_events
+from logs.notifications import receive_events, take_next
 from logs.partitions import delete_superseded
 from logs.pending import (
     BUILDS,
@@ -51,7 +51,6 @@ from logs.pending import (
     postpone,
     read_mark,
 )
-from logs.sweep import take_next
 from tenantadmin.lib.core.queues import BUILDING, DEFAULT, REPLAYS
 from tenantadmin.lib.database.locks import Busy
 from tenantadmin.lib.jobs.outbox import send_messages

@@ -15,8 +15,7 @@ from drf_spectacular.views import SpectacularSwaggerSplitView
 from accounts.access.policy import Level
 from accounts.routes import route
 from accounts.viewsets import AppViewSet
-from logs.definitions import PAGE_DEFINITIONS
-from logs.statuses import STATUSES
+from logs.definitions import PAGE_DEFINITIONS, STATUSES
 from rules.completion import rule_words
 from tenantadmin.guides import GUIDES
 from tenantadmin.lib.http.etags import not_modified

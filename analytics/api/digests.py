@@ -41,7 +41,7 @@ from analytics.digest.stored import (
 )
 from analytics.digest.verdict.leaks import find_closing_of_all
 from analytics.serializers.digests import DigestPreferenceBody, UnsubscribeBody, UnsubscribeParameters
-from logs.parameters import DAY, MONTH, YEAR
+from logs.serializers import DAY, MONTH, YEAR
 from tenantadmin.lib.core.structs import JsonStruct
 from tenantadmin.lib.http.etags import not_modified
 from tenantadmin.lib.http.hal import ItemList, links

@@ -21,7 +21,7 @@ from analytics.summaries.documents.rules import RuleEffectiveness
 from analytics.summaries.documents.users import UsersSummary
 from analytics.summaries.documents.year import YearlySummary
 from analytics.summaries.periods import HISTORY
-from logs.parameters import DAY, MONTH, YEAR
+from logs.serializers import DAY, MONTH, YEAR
 from tenantadmin.lib.core.errors import NotFound
 from tenantadmin.lib.http.parameters import ETAG, IF_NONE_MATCH
 from tenantadmin.lib.http.schema import NOT_MODIFIED

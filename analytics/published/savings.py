@@ -11,7 +11,7 @@ import duckdb
 from analytics.published.documents import compare
 from analytics.published.verification import BuildMoved, RunQuery, Verification
 from analytics.savings.reading import compute_savings, find_again, find_source, forget, read_savings
-from logs.sql.errors import EngineUnavailable
+from logs.sql.protocol import EngineUnavailable
 from tenantadmin.lib.core.rendering import dump_json
 from tenantadmin.lib.objectstore import StoreError
 

@@ -38,7 +38,7 @@ from logs.models import Partition, PendingBuild
 from logs.partitions import partitions_with_file
 from logs.queries import document_limits, rows_of, run_query
 from logs.sources import local_copies
-from logs.sql.errors import EngineUnavailable
+from logs.sql.protocol import EngineUnavailable
 from logs.sql.source import make_source
 from tenantadmin.lib.core.errors import BadRequest, NotFound
 from tenantadmin.lib.core.timestamps import format_timestamp, parse_timestamp

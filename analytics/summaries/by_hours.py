@@ -26,21 +26,20 @@ from analytics.summaries.engine import new_engine
 from analytics.summaries.files import scratch_directory, upload
 from analytics.summaries.hour_groups import merge_groups, save_groups
 from analytics.summaries.rollup_schema import ROLLUP_VERSION
-from logs.compaction.build import compact_day
-from logs.compaction.previous import UnusableFile, refusing_damage
-from logs.compaction.rows import InvalidEntry
-from logs.compaction.spans import (
+from logs.compaction.build import (
     HourFile,
+    TableNames,
+    compact_day,
     find_spans,
     read_dropped,
     span_bounds,
     write_repeats,
     write_span,
 )
-from logs.compaction.table_names import TableNames
+from logs.compaction.rows import InvalidEntry, UnusableFile, refusing_damage
 from logs.listing import day_digest, list_day
 from logs.models import DayPart
-from logs.parts import drop_parts, lock_files, lock_part, mark_damaged, part_key, read_parts, save_part
+from logs.partitions import drop_parts, lock_files, lock_part, mark_damaged, part_key, read_parts, save_part
 from tenantadmin.lib.database.locks import Busy
 from tenantadmin.lib.objectstore import LocalStore, ObjectNotFound, StoreError
 

@@ -17,7 +17,7 @@ import duckdb
 from analytics.models import DayRollup, Kind, MergedRollup, SummaryDocument
 from analytics.summaries.files import scratch_directory
 from analytics.summaries.rollup_schema import NO_VERSION
-from logs.compaction.engine import connect
+from logs.compaction.writer import connect
 from logs.layout import logs_prefix
 from logs.partitions import partitions_with_file
 from logs.quoting import quote_text

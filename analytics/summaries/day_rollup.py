@@ -26,7 +26,7 @@ from analytics.summaries.rollup_schema import (
     USERS,
     write_table,
 )
-from logs.compaction.engine import HOUR_COLUMN
+from logs.compaction.convert import HOUR_COLUMN
 from logs.definitions import BYPASSED, HIT, MISS, NOT_CACHED, PASSED, SIZED, STORED_MISS, TIMED
 
 if TYPE_CHECKING:

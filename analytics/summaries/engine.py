@@ -14,7 +14,7 @@ import duckdb
 from django.conf import settings
 
 from analytics.summaries.files import scratch_directory
-from logs.compaction.engine import connect
+from logs.compaction.writer import connect
 from tenantadmin.lib.objectstore.duck import attach_store
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from analytics.summaries.day_rollup import GROUPINGS, DayGroups, combine_groups
 from analytics.summaries.grouping import TextDictionary, look_up
-from logs.compaction.engine import HOUR_COLUMN
+from logs.compaction.convert import HOUR_COLUMN
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

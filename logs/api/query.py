@@ -19,11 +19,10 @@ from accounts.routes import route
 from accounts.viewsets import AppViewSet
 from logs.audit import Reader
 from logs.columns import COLUMNS, DAY_COLUMN
-from logs.queries import query_limits, run_query
-from logs.query_parameters import fill_parameters
+from logs.definitions import ROWS_MEANING
+from logs.queries import fill_parameters, query_limits, run_query
 from logs.serializers import QueryBody
 from logs.sql.results import QueryAnswer, csv_pieces, json_pieces, ndjson_pieces, parquet_pieces
-from logs.statuses import ROWS_MEANING
 from tenantadmin.lib.core.addresses import client_address
 from tenantadmin.lib.core.errors import RateLimited, ServiceBusy
 from tenantadmin.lib.core.serving import UnreadBytes, disconnection_of

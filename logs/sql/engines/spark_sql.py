@@ -11,16 +11,31 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from logs import columns
-from logs.sql.names import LOG_VIEW, fold
-from logs.sql.spark_scope import DIRECTIONS, NULL_ORDERS, NoTranslation, Relation, Scope, Value, fail, only
-from logs.sql.spark_values import condition, count_of, expression
+from logs.sql.engines.spark_values import (
+    DIRECTIONS,
+    NULL_ORDERS,
+    NoTranslation,
+    Relation,
+    Scope,
+    Value,
+    condition,
+    count_of,
+    expression,
+    fail,
+    only,
+)
+from logs.sql.view import LOG_VIEW, fold
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 #: Spark's planning cannot be interrupted. These limits keep it short.
 MAX_RELATIONS: Final = 8
+
+
 MAX_RECORDS: Final = 2_000
+
+
 MAX_DEPTH: Final = 60
 
 

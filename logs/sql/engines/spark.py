@@ -1,4 +1,4 @@
-"""Run translated statements on a Spark Connect server. Only `logs.sql.choosing` imports this module.
+"""Run translated statements on a Spark Connect server. Only `logs.sql.engines.choosing` imports this module.
 
 Needs the optional dependency ``pyspark-client``. Imports no Django.
 """
@@ -18,37 +18,48 @@ from pyspark.sql.connect.session import SparkSession
 from pyspark.sql.functions import lit
 
 from logs import columns
-from logs.sql.arrays import empty_batch
-from logs.sql.collecting import collect
-from logs.sql.errors import EngineUnavailable, QueryCancelled, QueryFailed, QueryTimeout
-from logs.sql.names import LOG_VIEW
-from logs.sql.protocol import QueryResult
-from logs.sql.semaphore import FairSemaphore
-from logs.sql.spark_values import SPARK_TYPES
+from logs.sql.collecting import collect, empty_batch
+from logs.sql.engines.local import FairSemaphore
+from logs.sql.engines.spark_values import SPARK_TYPES
+from logs.sql.protocol import (
+    EngineUnavailable,
+    QueryCancelled,
+    QueryFailed,
+    QueryResult,
+    QueryTimeout,
+)
+from logs.sql.view import LOG_VIEW
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from logs.sql.cancellation import Cancellation
-    from logs.sql.protocol import Limits, LogSource, SparkStatement
+    from logs.sql.protocol import Cancellation, Limits, LogSource, SparkStatement
 
 logger = logging.getLogger(__name__)
+
 
 #: Days times relations of a statement. Spark plans a union of the days for each relation, and cannot be
 #: interrupted while it plans.
 MAX_DAY_READS: Final = 400
 
+
 #: Spark takes other characters of a path for a pattern or a separator.
 _PLAIN_PATH: Final = re.compile(r"[A-Za-z0-9_./:=-]+")
 
+
 _SCHEMA: Final = ", ".join(f"`{column.name}` {SPARK_TYPES[column.type.value]}" for column in columns.COLUMNS)
+
+
 _SETTINGS: Final = {
     "spark.sql.ansi.enabled": "true",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.caseSensitive": "false",
 }
+
+
 #: Seconds between checks of the deadline and of the cancellation.
 _LOOK_SECONDS: Final = 0.02
+
 
 #: Errors in the values of a query, which its author can correct.
 _VALUE_ERRORS: Final = (

@@ -6,22 +6,20 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from logs.sql.errors import QueryRejected
-from logs.sql.protocol import DuckdbStatement, SparkStatement
+from logs.sql.protocol import DuckdbStatement, QueryRejected, SparkStatement
 
 if TYPE_CHECKING:
-    from logs.sql.cancellation import Cancellation
-    from logs.sql.local import LocalEngine
+    from logs.sql.engines.local import LocalEngine
+    from logs.sql.engines.spark import SparkEngine
     from logs.sql.options import SqlOptions
-    from logs.sql.protocol import Engine, Limits, LogSource, QueryResult
-    from logs.sql.spark import SparkEngine
+    from logs.sql.protocol import Cancellation, Engine, Limits, LogSource, QueryResult
 
 
 def engine_from(options: SqlOptions, local: LocalEngine) -> Engine:
     """Return the engine of this process. Spark is only imported if ``SQL_SPARK_URL`` is set."""
     if not options.spark_url:
         return local
-    from logs.sql.spark import SparkEngine  # noqa: PLC0415 - an optional dependency
+    from logs.sql.engines.spark import SparkEngine  # noqa: PLC0415 - an optional dependency
 
     spark = SparkEngine(
         url=options.spark_url,

@@ -14,17 +14,14 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from logs.sql import wire
-from logs.sql.arrays import as_integers, empty_batch, with_plain_booleans
-from logs.sql.errors import EngineUnavailable, QueryCancelled, QueryFailed, QueryTimeout
-from logs.sql.protocol import ResultColumn
+from logs.sql.collecting import as_integers, empty_batch, with_plain_booleans
+from logs.sql.protocol import EngineUnavailable, QueryCancelled, QueryFailed, QueryTimeout, ResultColumn
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from logs.sql.cancellation import Cancellation
-    from logs.sql.priority import QueryPriority
-    from logs.sql.process import QueryProcess
-    from logs.sql.protocol import Limits, LogSource
+    from logs.sql.engines.pool import QueryPriority, QueryProcess
+    from logs.sql.protocol import Cancellation, Limits, LogSource
 
 logger = logging.getLogger(__name__)
 
