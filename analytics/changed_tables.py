@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Final
 import re2
 
 from logs.quoting import quote_text
-from rules.conditions.request import read_table_names
+from rules.conditions.evaluate import read_table_names
 from rules.dialects.text import TABLE_NAME, without_text, without_text_sql
-from rules.tables.names import compare, read_name
-from rules.tables.names_sql import may_be_sql, name_sql, names_sql
+from rules.tables.names import compare, may_be_sql, name_sql, names_sql, read_name
 
 if TYPE_CHECKING:
     from rules.tables.names import TableName

@@ -8,9 +8,8 @@ import re2
 
 from logs.quoting import quote_text
 from rules.dialects.text import TABLE_NAME, without_text, without_text_sql
-from rules.tables.names import read_name
-from rules.tables.names_sql import name_sql
-from rules.tables.views import Views
+from rules.tables.names import name_sql, read_name
+from rules.tables.warehouse import Views
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

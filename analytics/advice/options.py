@@ -13,8 +13,7 @@ from analytics.advice.requests import NO_RULE, ByTable
 from analytics.advice.saving import Saving, find_saving
 from analytics.replay.chain import Lifetime
 from rules.conditions import parse_conditions
-from rules.conditions.casefold import fold_case
-from rules.conditions.globs import glob_matches
+from rules.conditions.patterns import fold_case, glob_matches
 from rules.tables.names import is_any
 
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ from analytics.learned_views import defines, learn_views
 from analytics.replay.arrays import read_numbers
 from logs.definitions import FAILED, NOT_RECORDED, PASSED, REFUSED, Statuses
 from rules.conditions import Request, matches, read_request
-from rules.conditions.globs import glob_matches
-from rules.dialects.depends import find_time, find_word
-from rules.dialects.tables import names_schema
+from rules.conditions.patterns import glob_matches
+from rules.dialects.text import names_schema
+from rules.dialects.words import find_time, find_word
 from rules.tables.names import NameIndex, TableName
 from rules.tables.warehouse import ANY_TABLES, WarehouseTables
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from analytics.replay.job import Gateway
     from analytics.replay.outcome import Outcome
     from rules.conditions.model import Condition
-    from rules.tables.views import Views
+    from rules.tables.warehouse import Views
 
 #: The columns that distinguish statements. Proposed rules read only these and the statement.
 STATEMENT_COLUMNS: Final = ("tables", "isReadOnly", "isDataChange", "isDDL", "hasNonDeterministicFunctions")

@@ -39,8 +39,8 @@ from analytics.serializers.recommendations import (
 from rules.api.drafts import draft_response
 from rules.api.rules import ruleset_response
 from rules.drafts import DraftDocument
-from rules.errors import RulesetRefusal
 from rules.ruleset import TenantRules
+from rules.write import RulesetRefusal
 from tenantadmin.lib.http.etags import not_modified
 from tenantadmin.lib.http.hal import ItemList, hrefs, item, links
 from tenantadmin.lib.http.parameters import ETAG, IF_MATCH, IF_NONE_MATCH

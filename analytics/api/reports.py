@@ -38,7 +38,7 @@ from analytics.summaries.rule_activity import RuleActivity, read_rule_activity
 from analytics.summaries.statements import StatementFilter, StatementList, list_statements
 from logs.audit import Reader
 from rules.ruleset import read_tables
-from rules.serializers.markers import TableInvalidationRequest
+from rules.serializers import TableInvalidationRequest
 from tenantadmin.lib.core.addresses import client_address
 from tenantadmin.lib.core.timestamps import days_before, now
 from tenantadmin.lib.http.budgets import QUERY

@@ -15,7 +15,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
-from rules.conditions.request import read_request
+from rules.conditions.evaluate import read_request
 from rules.language import Action
 from rules.match import decide, vary_values
 

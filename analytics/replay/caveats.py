@@ -6,7 +6,7 @@ import datetime as dt
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
-from rules.dialects.tables import WITHOUT_SCHEMA
+from rules.dialects.text import WITHOUT_SCHEMA
 
 if TYPE_CHECKING:
     from analytics.replay.calibration import ReplayGrade

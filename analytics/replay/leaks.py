@@ -8,8 +8,8 @@ from msgspec import Meta
 
 from analytics.reports.per_user import reads_tables_sql
 from logs.definitions import SHARED
-from rules.dialects.depends import word_sql
-from rules.dialects.tables import names_no_schema_sql
+from rules.dialects.text import names_no_schema_sql
+from rules.dialects.words import word_sql
 from tenantadmin.lib.core.structs import Count, JsonStruct
 
 if TYPE_CHECKING:

@@ -44,9 +44,8 @@ from analytics.replay.result import (
     complete_gateway,
 )
 from logs.partitions import describe_longest_window
-from rules.errors import RulesetRejected
 from rules.in_force import choose_rules
-from rules.write import lint_document
+from rules.write import RulesetRejected, lint_document
 from tenantadmin.lib.core.errors import Detail, ValidationFailed
 from tenantadmin.lib.core.rendering import strong_etag
 from tenantadmin.lib.core.structs import Count, JsonStruct, one_of, sent_as

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from analytics.replay.arrays import make_schema, registered
+from rules.conditions.evaluate import read_request
 from rules.conditions.model import iterate_tests
-from rules.conditions.request import read_request
 from rules.language import Action
 from rules.match import decide
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
     from analytics.replay.job import Ruleset
-    from rules.conditions.request import Request, Value
+    from rules.conditions.evaluate import Request, Value
     from rules.language import Rule
     from rules.match import Decision, Firing
 

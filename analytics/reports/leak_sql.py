@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 from analytics.reports.per_user import reads_tables_sql
 from logs.definitions import SHARED, hash_sql
 from logs.quoting import quote_value
-from rules.dialects.depends import is_certain_sql, word_sql
-from rules.dialects.tables import names_no_schema_sql
+from rules.dialects.text import names_no_schema_sql
+from rules.dialects.words import is_certain_sql, word_sql
 from rules.tables.warehouse import ANY_TABLES
 
 if TYPE_CHECKING:

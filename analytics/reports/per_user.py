@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rules.tables.names_sql import counts_sql, names_sql
+from rules.tables.names import counts_sql, names_sql
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

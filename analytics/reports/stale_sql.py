@@ -15,7 +15,7 @@ from analytics.changed_tables import changed_sql
 from analytics.learned_views import defines_sql, view_sql
 from logs.definitions import ANSWERED, ENDED_AT, HIT
 from logs.quoting import quote_texts
-from rules.tables.names_sql import may_be_sql, name_sql, names_sql
+from rules.tables.names import may_be_sql, name_sql, names_sql
 from rules.tables.warehouse import ANY_TABLES
 from tenantadmin.lib.core.timestamps import days_before
 

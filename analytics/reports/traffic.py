@@ -17,7 +17,7 @@ from logs.audit import REQUESTS_KEY, record_read
 from logs.columns import CACHE_STATUSES
 from logs.definitions import STORED_MISS
 from logs.quoting import quote_value
-from rules.conditions.casefold import fold_case, fold_case_sql
+from rules.conditions.patterns import fold_case, fold_case_sql
 from tenantadmin.lib.core.structs import Count, JsonStruct, one_of
 from tenantadmin.lib.core.timestamps import Timestamp, show_time
 from tenantadmin.lib.http.hal import Link, ListLinks

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from analytics.explain import SEARCHED_DAYS
-from rules.serializers.explain import ChosenRulesBody
+from rules.serializers import ChosenRulesBody
 from tenantadmin.lib.http.serializers import (
     DayField,
     StrictCharField,

@@ -9,7 +9,7 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from rules.serializers.rulesets import RuleBody
+from rules.serializers import RuleBody
 from tenantadmin.lib.http.serializers import (
     DayField,
     JsonBooleanField,

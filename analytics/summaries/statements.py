@@ -15,7 +15,7 @@ from analytics.summaries.rollups import MAIN_RULES, Rollups
 from analytics.summaries.store import table_uris
 from logs.columns import CACHE_STATUSES
 from logs.definitions import NOT_CACHED, STORED_MISS
-from rules.conditions.casefold import fold_case, fold_case_sql
+from rules.conditions.patterns import fold_case, fold_case_sql
 from tenantadmin.lib.core.structs import Count, JsonStruct, one_of
 from tenantadmin.lib.core.timestamps import Timestamp, show_time
 

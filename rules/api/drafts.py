@@ -29,10 +29,9 @@ from rules.drafts import (
     rebase_draft,
     replace_draft,
 )
-from rules.errors import RulesetRefusal
 from rules.ruleset import TenantRules
-from rules.serializers.drafts import DraftBody, DraftStart
-from rules.serializers.rulesets import PublishParameters
+from rules.serializers import DraftBody, DraftStart, PublishParameters
+from rules.write import RulesetRefusal
 from tenantadmin.lib.core.structs import Count, JsonStruct
 from tenantadmin.lib.http.budgets import LINT
 from tenantadmin.lib.http.etags import not_modified

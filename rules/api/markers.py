@@ -29,7 +29,7 @@ from rules.markers import (
     read_marker,
     update_marker,
 )
-from rules.serializers.markers import (
+from rules.serializers import (
     FeedParameters,
     InvalidationRequest,
     MarkerCreate,

@@ -11,15 +11,20 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
-from rules.conditions.everything import matches_everything
-from rules.conditions.keys import CONDITION_KEYS, MAX_DEPTH, ConditionKey
-from rules.conditions.model import iterate_tests
+from rules.conditions.implication import matches_everything
+from rules.conditions.keys import (
+    CONDITION_KEYS,
+    IGNORE_CASE,
+    MAX_DEPTH,
+    OPERATORS,
+    ConditionKey,
+    Operator,
+    find_operator,
+)
+from rules.conditions.model import iterate_tests, parse_conditions
 from rules.conditions.normal import Literal, Normal, normalize
-from rules.conditions.operators import IGNORE_CASE, OPERATORS, Operator, find_operator
-from rules.conditions.parse import parse_conditions
 from rules.json_text import is_array, is_object, read_integer
-from rules.language import RULE_FIELDS, USER_COLUMNS, Action, default_action
-from rules.language.fields import DEFAULT_TTL_SECONDS
+from rules.language import DEFAULT_TTL_SECONDS, RULE_FIELDS, USER_COLUMNS, Action, default_action
 from rules.tables.warehouse import ANY_TABLES, WarehouseTables
 
 if TYPE_CHECKING:

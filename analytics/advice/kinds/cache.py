@@ -14,7 +14,7 @@ from analytics.advice.options import find_options
 from analytics.advice.proposal import MIN_SHARE, Kind, Proposal, Variant, describe_seconds
 from analytics.advice.requests import NO_RULE
 from logs.definitions import PASSED
-from rules.dialects.tables import WITHOUT_SCHEMA
+from rules.dialects.text import WITHOUT_SCHEMA
 from rules.language import complete_rule
 from tenantadmin.lib.core.formats import count
 from tenantadmin.lib.core.structs import Count, JsonStruct

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rules.conditions.networks import InvalidCidr, parse_network
-from rules.conditions.operators import Operator
+from rules.conditions.keys import Operator
+from rules.conditions.patterns import InvalidCidr, parse_network
 from rules.json_text import is_array, show_text
 from rules.lint.finding import Severity, encodable
 from rules.lint.nodes import Operation

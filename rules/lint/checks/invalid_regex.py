@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from rules.conditions.operators import Operator
-from rules.conditions.regex import MAX_PATTERN, InvalidRegex, compile_regex
+from rules.conditions.keys import Operator
+from rules.conditions.patterns import MAX_PATTERN, InvalidRegex, compile_regex
 from rules.lint.finding import Severity, encodable
 from rules.lint.nodes import Operation
 from rules.lint.registry import Context, Problem, declare

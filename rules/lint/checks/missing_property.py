@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from rules.conditions.operators import IGNORE_CASE
+from rules.conditions.keys import IGNORE_CASE
 from rules.json_text import is_object
 from rules.language import RULE_FIELDS
 from rules.lint.finding import Severity

@@ -5,10 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from rules.conditions.globs import MAX_GLOB, MAX_GLOBS
-from rules.conditions.keys import Kind
-from rules.conditions.operators import Operator
-from rules.conditions.regex import MAX_PATTERN
+from rules.conditions.keys import Kind, Operator
+from rules.conditions.patterns import MAX_GLOB, MAX_GLOBS, MAX_PATTERN
 from rules.json_text import (
     has_forbidden_characters,
     is_array,
@@ -21,7 +19,7 @@ from rules.language import RULE_FIELDS, Action
 from rules.lint.finding import Severity
 from rules.lint.nodes import Operation, Root, RuleNode
 from rules.lint.registry import Context, Problem, declare
-from rules.lint.suggest import ask_nearest
+from rules.lint.spelling import ask_nearest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

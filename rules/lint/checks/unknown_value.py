@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from rules.conditions.operators import Operator
+from rules.conditions.keys import Operator
 from rules.json_text import is_array, show_text
 from rules.lint.finding import Severity
 from rules.lint.nodes import Operation
 from rules.lint.registry import Context, Problem, declare
-from rules.lint.suggest import ask_nearest
+from rules.lint.spelling import ask_nearest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

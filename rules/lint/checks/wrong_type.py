@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from rules.conditions.operators import IGNORE_CASE, Operator, describe_shape, find_wrong_elements
+from rules.conditions.keys import IGNORE_CASE, Operator, describe_shape, find_wrong_elements
 from rules.json_text import is_array, is_object, name_type, read_integer
-from rules.language import READ_ONLY_PROPERTIES, RULE_FIELDS
-from rules.language.fields import FieldType
+from rules.language import READ_ONLY_PROPERTIES, RULE_FIELDS, FieldType
 from rules.lint.finding import Severity
 from rules.lint.nodes import Combinator, Group, Operation, Operators, Root, RuleNode
 from rules.lint.registry import Context, Problem, declare

@@ -35,7 +35,7 @@ ENUMERATIONS: Final = {
     "ReplayState": "analytics.replay.runs.REPLAY_STATES",
     "RevisionAction": "accounts.models.history.RevisionAction.values",
     "RevisionKind": "accounts.models.history.RevisionKind.values",
-    "RuleAction": "rules.serializers.rulesets.ACTIONS",
+    "RuleAction": "rules.serializers.ACTIONS",
     "SavingsStep": "analytics.savings.reading.STEPS",
     "Scope": "accounts.serializers.users.SCOPES",
     "SummaryKind": "analytics.published.verification.DOCUMENTS",

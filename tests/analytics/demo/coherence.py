@@ -5,7 +5,7 @@ from __future__ import annotations
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
-from rules.conditions.request import read_request
+from rules.conditions.evaluate import read_request
 from rules.language import read_rules
 from rules.match import decide
 from tenantadmin.lib.core.timestamps import from_epoch_ms

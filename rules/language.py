@@ -1,4 +1,4 @@
-"""Complete rules with their defaults, and read them.
+"""The fields of a rule, their defaults, and the complete form in which rules are stored.
 
 Contract: "Cache rules (ruleset)". A ruleset is stored with all defaults written out. So GET, history and the
 Gateway have the same text, and a later change of a default does not affect stored rules
@@ -12,14 +12,112 @@ from enum import StrEnum
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
-from rules.conditions.parse import parse_conditions
+from rules.conditions.model import parse_conditions
 from rules.json_text import is_array, is_object, read_integer
-from rules.language.fields import DEFAULT_TTL_SECONDS, RULE_FIELDS, USER_COLUMNS, FieldType
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from rules.conditions.model import All
+
+
+class FieldType(StrEnum):
+    """The JSON type of a field, as text for a message."""
+
+    STRING = "a string"
+    BOOLEAN = "a boolean"
+    INTEGER = "an integer"
+    OBJECT = "an object"
+    IDS = "an array of rule ids"
+    COLUMNS = "an array of columns"
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One field of a rule. ``minimum`` and ``maximum`` are inclusive. ``default`` is text for people."""
+
+    name: str
+    type: FieldType
+    meaning: str
+    default: str
+    required: bool = False
+    minimum: int | None = None
+    maximum: int | None = None
+
+
+DEFAULT_TTL_SECONDS: Final = 86_400
+
+
+#: Columns of ``proxy_logs`` that a request carries, so that the key of a cached result can have their values.
+VARY_COLUMNS: Final = (
+    "userName",
+    "userTokenHash",
+    "sessionId",
+    "serverHostname",
+    "host",
+    "clientIp",
+    "operationType",
+)
+
+
+#: The columns that keep the results of one user from another.
+USER_COLUMNS: Final = frozenset({"userName", "userTokenHash", "sessionId"})
+
+
+_FIELDS: Final = (
+    Field(
+        "id", FieldType.STRING, "names the rule in logs, markers and references", "required", required=True
+    ),
+    Field("name", FieldType.STRING, "a name for people", "the `id`"),
+    Field("description", FieldType.STRING, "free text", "absent"),
+    Field("enabled", FieldType.BOOLEAN, "a disabled rule does not decide and does not fire", "`true`"),
+    Field(
+        "action",
+        FieldType.STRING,
+        "`cache`, `bypass`, `deny` or `invalidate`",
+        "`invalidate` if `invalidateRules` is given, else `cache`",
+    ),
+    Field("conditions", FieldType.OBJECT, "when the rule matches", "`{}`, which matches everything"),
+    Field(
+        "ttlSeconds",
+        FieldType.INTEGER,
+        "how long a cached result, and a marker on this rule, is valid",
+        f"`{DEFAULT_TTL_SECONDS}`",
+        minimum=1,
+        maximum=31_536_000,
+    ),
+    Field(
+        "staleWhileRevalidate",
+        FieldType.INTEGER,
+        "how many seconds an expired result may be served while a fresh one is fetched",
+        "absent: never",
+        minimum=0,
+        maximum=604_800,
+    ),
+    Field(
+        "varyBy",
+        FieldType.COLUMNS,
+        "the columns of the request that a cached result depends on; `[]`: the same result for everybody",
+        "absent: as `[]`",
+    ),
+    Field(
+        "invalidateRules",
+        FieldType.IDS,
+        "the cache rules whose results become stale after a matching statement has succeeded",
+        "absent: none",
+    ),
+    Field(
+        "requireInvalidation",
+        FieldType.BOOLEAN,
+        "the statement is refused (`INVALIDATION_ERROR`) if its markers cannot be recorded",
+        "`false`",
+    ),
+)
+
+
+#: Every field of a rule by name, in the order in which rules are stored.
+RULE_FIELDS: Final[dict[str, Field]] = {field.name: field for field in _FIELDS}
+
 
 #: Properties of a ruleset besides ``rules``. A client may send back what it has read. Lint checks only their
 #: types; a write compares them with the stored ruleset.
