@@ -316,7 +316,7 @@ class Leases:
 
 
 #: The folder of this project's packages.
-_ROOT: Final = str(Path(__file__).resolve().parents[2])
+_ROOT: Final = str(Path(__file__).resolve().parents[3])
 
 
 #: The program of the fork server. It runs with `-I`, which ignores the environment and working directory.
