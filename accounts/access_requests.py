@@ -23,8 +23,8 @@ from accounts.models.events import EventKind
 from accounts.readers import Author, mail_owners
 from accounts.tenants.errors import TenantNotFound
 from accounts.tenants.listing import require_live_tenant
+from tenantadmin.lib.core.emails import named, quoted, unlinked
 from tenantadmin.lib.core.errors import ApiError, Forbidden, NotFound
-from tenantadmin.lib.core.mail_text import named, quoted, unlinked
 from tenantadmin.lib.core.request_context import acting_for, current_reason
 from tenantadmin.lib.core.structs import Email, JsonStruct
 from tenantadmin.lib.core.timestamps import Timestamp, format_timestamp, now

@@ -11,8 +11,8 @@ from django.db.models import F
 
 from accounts.mailing import mail_later
 from accounts.models import PersonalAccessToken
+from tenantadmin.lib.core.emails import named
 from tenantadmin.lib.core.formats import exact_minute
-from tenantadmin.lib.core.mail_text import named
 from tenantadmin.lib.core.timestamps import now
 
 #: The mail is sent this long before the end.

@@ -16,7 +16,7 @@ from accounts.models.events import EventKind
 from accounts.models.users import MembershipRole
 from tenantadmin.lib.core.structs import JsonStruct, one_of
 from tenantadmin.lib.core.timestamps import Timestamp
-from tenantadmin.lib.database.lateral import first_of_each, merge_first
+from tenantadmin.lib.database.plans import first_of_each, merge_first
 
 if TYPE_CHECKING:
     import datetime as dt

@@ -18,8 +18,8 @@ from accounts.models import Membership, User
 from accounts.models.users import MembershipRole
 from accounts.readers import Author, SetMembership, approval_required, change_readers, mail_owners
 from accounts.tenants.listing import require_live_tenant
+from tenantadmin.lib.core.emails import quoted, unlinked
 from tenantadmin.lib.core.errors import BadRequest, Conflict
-from tenantadmin.lib.core.mail_text import quoted, unlinked
 from tenantadmin.lib.core.request_context import current_reason
 from tenantadmin.lib.core.timestamps import format_timestamp, now
 

@@ -43,8 +43,8 @@ from accounts.models.billing import GrantResource
 from accounts.models.events import EventKind
 from accounts.models.proposals import ProposalOutcome
 from accounts.models.users import MembershipRole, PrimaryRole
+from tenantadmin.lib.core.emails import named, quoted, unlinked
 from tenantadmin.lib.core.errors import Conflict, Forbidden, ValidationFailed
-from tenantadmin.lib.core.mail_text import named, quoted, unlinked
 from tenantadmin.lib.core.request_context import current_reason
 from tenantadmin.lib.core.timestamps import format_timestamp, now
 

@@ -14,7 +14,7 @@ from logs.definitions import FAILED, STORED_MISS, Statuses, hash_sql, hash_state
 from logs.queries import query_rows
 from logs.quoting import quote_value
 from rules.models import Marker
-from tenantadmin.lib.core.storable import is_storable
+from tenantadmin.lib.core.rendering import is_storable
 from tenantadmin.lib.core.structs import Count, JsonStruct
 from tenantadmin.lib.core.timestamps import Timestamp, days_before, format_timestamp, show_time, time_of
 

@@ -52,9 +52,9 @@ from logs.pending import (
     read_mark,
 )
 from tenantadmin.lib.core.queues import BUILDING, DEFAULT, REPLAYS
-from tenantadmin.lib.database.locks import Busy
+from tenantadmin.lib.database.connections import Busy
 from tenantadmin.lib.jobs.outbox import send_messages
-from tenantadmin.lib.jobs.work import attempt, start_due
+from tenantadmin.lib.jobs.queue import attempt, start_due
 from tenantadmin.lib.objectstore import StoreError, default_store
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from logs.compaction.rows import HourState, InvalidEntry, PreviousBuild
 from logs.layout import parts_prefix
 from logs.models import DayPart, Partition, QuarantinedEntry, SupersededFile
 from tenantadmin.lib.core.timestamps import now
-from tenantadmin.lib.database.locks import Busy, build_lock
+from tenantadmin.lib.database.connections import Busy, build_lock
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence

@@ -15,7 +15,7 @@ from accounts.models import Account, Domain, Fqdn, Membership, Tenant, User
 from accounts.models.tenants import tenant_name_key
 from accounts.models.words import words_of
 from tenantadmin.lib.core.emails import normalize_email
-from tenantadmin.lib.http.admin_search import MAX_RELATED
+from tenantadmin.lib.http.admin_lists import MAX_RELATED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -26,8 +26,7 @@ from accounts.tenants.config import (
 )
 from accounts.tenants.warehouse_urls import WarehouseConnection, parse_warehouse
 from accounts.viewsets import AppViewSet
-from tenantadmin.lib.http.etags import not_modified
-from tenantadmin.lib.http.parameters import ETAG, IF_MATCH, IF_NONE_MATCH
+from tenantadmin.lib.http.hal import ETAG, IF_MATCH, IF_NONE_MATCH, not_modified
 from tenantadmin.lib.http.schema import NOT_MODIFIED, refusal
 from tenantadmin.lib.http.viewsets import operation
 

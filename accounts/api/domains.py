@@ -25,8 +25,7 @@ from accounts.serializers.billing import DomainCreate, DomainVerify
 from accounts.tasks import check_domain
 from accounts.viewsets import AppViewSet
 from tenantadmin.lib.core.structs import Success
-from tenantadmin.lib.http.hal import ItemList, hrefs, item, links
-from tenantadmin.lib.http.parameters import LOCATION
+from tenantadmin.lib.http.hal import LOCATION, ItemList, hrefs, item, links
 from tenantadmin.lib.http.schema import refusal
 from tenantadmin.lib.http.viewsets import operation
 

@@ -26,8 +26,7 @@ from accounts.routes import route
 from accounts.serializers.billing import GrantCreate
 from accounts.viewsets import AppViewSet
 from tenantadmin.lib.core.structs import JsonStruct, Success
-from tenantadmin.lib.http.hal import ANY_ID, ListLinks, hrefs, link
-from tenantadmin.lib.http.parameters import REASON
+from tenantadmin.lib.http.hal import ANY_ID, REASON, ListLinks, hrefs, link
 from tenantadmin.lib.http.streaming import stream_links
 from tenantadmin.lib.http.viewsets import operation
 

@@ -13,7 +13,7 @@ from accounts.routes import route
 from accounts.serializers.users import MembershipBody, membership_entries
 from accounts.users import read_memberships, require_readable, write_memberships
 from accounts.viewsets import AppViewSet
-from tenantadmin.lib.http.parameters import REASON
+from tenantadmin.lib.http.hal import REASON
 from tenantadmin.lib.http.viewsets import operation
 
 if TYPE_CHECKING:

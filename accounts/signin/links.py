@@ -23,8 +23,8 @@ from accounts.permitted_domains import require_permitted
 from accounts.signin.flow import Device, Identity, SignIn, complete_sign_in
 from accounts.signin.redirects import with_parameters
 from accounts.signin.settings import return_address
-from tenantadmin.lib.core.addresses import network_of
 from tenantadmin.lib.core.errors import ApiError, Unauthorized
+from tenantadmin.lib.core.hosts import network_of
 from tenantadmin.lib.core.timestamps import now
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import unicodedata
 from typing import Final
 
-from tenantadmin.lib.core.lines import is_line
+from tenantadmin.lib.core.emails import is_line
 
 MAX_TENANT_NAME: Final = 100
 

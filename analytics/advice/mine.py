@@ -21,7 +21,7 @@ from analytics.advice.requests import load_statements
 from analytics.replay.calibration import Calibration
 from analytics.replay.result import LearnedGateway, ReplayResult, ReplayRows
 from logs.layout import day_start_ms
-from tenantadmin.lib.core.storable import make_storable
+from tenantadmin.lib.core.rendering import make_storable
 from tenantadmin.lib.core.structs import Count, JsonStruct
 
 if TYPE_CHECKING:

@@ -30,7 +30,7 @@ from logs.models import Partition
 from logs.partitions import GRACE, partitions_with_file
 from rules.ruleset import read_ruleset, with_log
 from tenantadmin.lib.core.timestamps import now
-from tenantadmin.lib.database.locks import build_lock
+from tenantadmin.lib.database.connections import build_lock
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

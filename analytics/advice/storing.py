@@ -16,7 +16,7 @@ from analytics.advice.recommendations import State
 from analytics.advice.variants import choose_variant
 from analytics.models import Mining, Recommendation, ReplayRun
 from analytics.replay.runs import subject_of_rules
-from tenantadmin.lib.core.storable import make_storable
+from tenantadmin.lib.core.rendering import make_storable
 from tenantadmin.lib.core.structs import Count, JsonStruct
 from tenantadmin.lib.core.timestamps import now
 

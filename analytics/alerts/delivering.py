@@ -17,7 +17,7 @@ from analytics.alerts.messages import heading, make_content, slack_payload, webh
 from analytics.digest.preferences import readable_tenants
 from analytics.models import AlertDelivery, AlertFiring
 from tenantadmin.lib.core import outgoing
-from tenantadmin.lib.core.mail_text import named, unlinked
+from tenantadmin.lib.core.emails import named, unlinked
 from tenantadmin.lib.core.outgoing import NotSent
 from tenantadmin.lib.core.rendering import dump_json
 from tenantadmin.lib.core.timestamps import now

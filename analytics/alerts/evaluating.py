@@ -32,7 +32,7 @@ from logs.pending import pending_state
 from rules.ruleset import read_tables
 from rules.tables.warehouse import ANY_TABLES, WarehouseTables
 from tenantadmin.lib.core.timestamps import days_before, epoch_ms, now
-from tenantadmin.lib.database.locks import Busy, build_lock
+from tenantadmin.lib.database.connections import Busy, build_lock
 from tenantadmin.lib.objectstore import StoreError
 
 if TYPE_CHECKING:

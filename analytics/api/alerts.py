@@ -40,8 +40,7 @@ from analytics.alerts.storing import (
 from analytics.serializers.alerts import AlertBody, AlertRotation
 from tenantadmin.lib.core.errors import Forbidden
 from tenantadmin.lib.core.structs import JsonStruct, Success
-from tenantadmin.lib.http.hal import ItemList, ListLinks, hrefs, item, link, links
-from tenantadmin.lib.http.parameters import LOCATION
+from tenantadmin.lib.http.hal import LOCATION, ItemList, ListLinks, hrefs, item, link, links
 from tenantadmin.lib.http.schema import refusal
 from tenantadmin.lib.http.viewsets import operation
 

@@ -11,7 +11,7 @@ from analytics.summaries.store import read_document
 from analytics.summaries.userdocs import find_user_source, user_document
 from tenantadmin.lib.core.errors import NotFound
 from tenantadmin.lib.core.file_chunks import FileChunks
-from tenantadmin.lib.http.etags import not_modified
+from tenantadmin.lib.http.hal import not_modified
 from tenantadmin.lib.objectstore import default_store
 
 if TYPE_CHECKING:

@@ -43,11 +43,8 @@ from analytics.digest.verdict.leaks import find_closing_of_all
 from analytics.serializers.digests import DigestPreferenceBody, UnsubscribeBody, UnsubscribeParameters
 from logs.serializers import DAY, MONTH, YEAR
 from tenantadmin.lib.core.structs import JsonStruct
-from tenantadmin.lib.http.etags import not_modified
-from tenantadmin.lib.http.hal import ItemList, links
-from tenantadmin.lib.http.negotiation import preferred_media_type
-from tenantadmin.lib.http.parameters import ETAG, IF_NONE_MATCH
-from tenantadmin.lib.http.parsers import StrictFormParser, StrictJsonParser
+from tenantadmin.lib.http.hal import ETAG, IF_NONE_MATCH, ItemList, links, not_modified
+from tenantadmin.lib.http.parsers import StrictFormParser, StrictJsonParser, preferred_media_type
 from tenantadmin.lib.http.schema import NOT_MODIFIED, refusal
 from tenantadmin.lib.http.viewsets import operation
 

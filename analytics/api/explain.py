@@ -14,7 +14,7 @@ from accounts.viewsets import AppViewSet
 from analytics.explain import LoggedExplanationAnswer, explain_logged
 from analytics.serializers.explain import ExplainLoggedBody
 from logs.audit import Reader
-from tenantadmin.lib.core.addresses import client_address
+from tenantadmin.lib.core.hosts import client_address
 from tenantadmin.lib.http.budgets import QUERY
 from tenantadmin.lib.http.viewsets import operation
 from tenantadmin.lib.objectstore import default_store

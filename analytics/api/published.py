@@ -17,7 +17,7 @@ from analytics.published.verification import DocumentKey, Verification
 from analytics.published.verify import verify_document
 from analytics.serializers.published import VerificationBody
 from logs.audit import Reader
-from tenantadmin.lib.core.addresses import client_address
+from tenantadmin.lib.core.hosts import client_address
 from tenantadmin.lib.core.structs import JsonStruct
 from tenantadmin.lib.http.schema import refusal
 from tenantadmin.lib.http.viewsets import operation

@@ -29,9 +29,7 @@ from analytics.replay.runs import (
 from analytics.serializers.replays import ReplayBody
 from tenantadmin.lib.core.structs import Success
 from tenantadmin.lib.http.budgets import LINT
-from tenantadmin.lib.http.etags import not_modified
-from tenantadmin.lib.http.hal import ItemList, hrefs, item, links
-from tenantadmin.lib.http.parameters import ETAG, IF_NONE_MATCH, LOCATION
+from tenantadmin.lib.http.hal import ETAG, IF_NONE_MATCH, LOCATION, ItemList, hrefs, item, links, not_modified
 from tenantadmin.lib.http.schema import NOT_MODIFIED, refusal
 from tenantadmin.lib.http.viewsets import operation
 

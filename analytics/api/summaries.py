@@ -23,7 +23,7 @@ from analytics.summaries.documents.year import YearlySummary
 from analytics.summaries.periods import HISTORY
 from logs.serializers import DAY, MONTH, YEAR
 from tenantadmin.lib.core.errors import NotFound
-from tenantadmin.lib.http.parameters import ETAG, IF_NONE_MATCH
+from tenantadmin.lib.http.hal import ETAG, IF_NONE_MATCH
 from tenantadmin.lib.http.schema import NOT_MODIFIED
 from tenantadmin.lib.http.viewsets import operation
 

@@ -19,7 +19,7 @@ from analytics.digest.facts import NameKind
 from analytics.digest.preferences import readable_tenants, unsubscribe_token
 from analytics.digest.rendering import as_html_sections, as_text, digest_title
 from analytics.models import Digest, DigestFrequency, DigestMail, DigestPreference
-from tenantadmin.lib.core.mail_text import unlinked
+from tenantadmin.lib.core.emails import unlinked
 from tenantadmin.lib.jobs import outbox
 from tenantadmin.lib.jobs.outbox import MAIL, Kind, Parcel, Skipped
 

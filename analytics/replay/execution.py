@@ -19,7 +19,7 @@ from analytics.replay.replay import replay
 from analytics.summaries.engine import replay_engine
 from tenantadmin.lib.core.errors import NotFound
 from tenantadmin.lib.core.timestamps import now
-from tenantadmin.lib.database.locks import build_lock
+from tenantadmin.lib.database.connections import build_lock
 
 if TYPE_CHECKING:
     from uuid import UUID

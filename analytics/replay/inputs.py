@@ -17,7 +17,7 @@ from logs.partitions import partitions_with_file
 from rules.language import read_rules
 from rules.models import Marker as StoredMarker
 from rules.ruleset import read_ruleset
-from tenantadmin.lib.core.storable import make_storable
+from tenantadmin.lib.core.rendering import make_storable
 from tenantadmin.lib.core.timestamps import days_before, end_of_day, epoch_ms, now
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from django.conf import settings
 from analytics.models import Build
 from tenantadmin.lib.core.metrics import count_build
 from tenantadmin.lib.core.timestamps import now
-from tenantadmin.lib.database.locks import Busy, build_lock
+from tenantadmin.lib.database.connections import Busy, build_lock
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

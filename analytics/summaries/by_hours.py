@@ -40,7 +40,7 @@ from logs.compaction.rows import InvalidEntry, UnusableFile, refusing_damage
 from logs.listing import day_digest, list_day
 from logs.models import DayPart
 from logs.partitions import drop_parts, lock_files, lock_part, mark_damaged, part_key, read_parts, save_part
-from tenantadmin.lib.database.locks import Busy
+from tenantadmin.lib.database.connections import Busy
 from tenantadmin.lib.objectstore import LocalStore, ObjectNotFound, StoreError
 
 if TYPE_CHECKING:

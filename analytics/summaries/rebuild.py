@@ -56,7 +56,7 @@ from analytics.summaries.store import (
 )
 from logs.partitions import supersede
 from tenantadmin.lib.core.timestamps import now
-from tenantadmin.lib.database.locks import Busy, build_lock
+from tenantadmin.lib.database.connections import Busy, build_lock
 from tenantadmin.lib.objectstore import StoreError
 
 if TYPE_CHECKING:

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from logs.compaction.writer import WrittenFile
     from logs.listing import DayListing
     from tenantadmin.lib.objectstore import ObjectStore
-    from tenantadmin.lib.objectstore.batch import Batch, Entry
+    from tenantadmin.lib.objectstore.keys import Batch, Entry
 
 #: The most names that are kept, and the most bytes that they take together.
 MAX_NAMES: Final = 1_000

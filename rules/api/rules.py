@@ -33,8 +33,7 @@ from rules.serializers import (
 from rules.write import RulesetRefusal, lint_document, restore_ruleset, write_ruleset
 from tenantadmin.lib.core.errors import ValidationFailed
 from tenantadmin.lib.http.budgets import LINT
-from tenantadmin.lib.http.etags import not_modified
-from tenantadmin.lib.http.parameters import ETAG, IF_MATCH, IF_NONE_MATCH, SEQ
+from tenantadmin.lib.http.hal import ETAG, IF_MATCH, IF_NONE_MATCH, SEQ, not_modified
 from tenantadmin.lib.http.schema import ERROR_REF, NOT_MODIFIED, STALE
 from tenantadmin.lib.http.viewsets import operation
 

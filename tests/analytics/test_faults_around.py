@@ -20,7 +20,7 @@ from django.db import Error, connection
 from analytics.models import Build, Kind
 from analytics.summaries.days import rebuild_day
 from analytics.summaries.files import scratch_directory
-from tenantadmin.lib.database.locks import Busy
+from tenantadmin.lib.database.connections import Busy
 from tenantadmin.lib.objectstore import LocalStore, StoreError, default_store
 from tests.analytics.builds import (
     DAY,

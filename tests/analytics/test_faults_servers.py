@@ -17,7 +17,7 @@ from django.db import Error, connection
 from analytics.models import Kind
 from logs.models import PendingBuild
 from logs.pending import mark_days
-from tenantadmin.conf.parsers import read_database
+from tenantadmin.conf.environment import read_database
 from tenantadmin.lib.core.timestamps import now
 from tenantadmin.lib.objectstore import default_store
 from tenantadmin.run import embedded

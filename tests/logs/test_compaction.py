@@ -24,7 +24,7 @@ from logs.compaction.rows import PreviousBuild
 from logs.layout import day_prefix, day_start_ms
 from logs.listing import list_day
 from tenantadmin.lib.objectstore import LocalStore, StoreError
-from tenantadmin.lib.objectstore.batch import in_batches
+from tenantadmin.lib.objectstore.keys import in_batches
 from tests.analytics import raw
 from tests.objects import read_object, save_object
 

@@ -11,8 +11,8 @@ from accounts.admin.pages.base import PART, ActPage, ReasonForm, StaffPage
 from accounts.models.users import StaffRole
 from tenantadmin.lib.core import formats
 from tenantadmin.lib.core.errors import ApiError, Conflict
-from tenantadmin.lib.http.csv_files import stream_csv
 from tenantadmin.lib.http.health import ObjectStoreUnreachable
+from tenantadmin.lib.http.streaming import stream_csv
 from tenantadmin.lib.objectstore import StoreError
 from tosapp.active import active_terms
 from tosapp.admin.terms import CSV_HEADER, csv_rows, preview_terms, read_terms, users_of

@@ -14,7 +14,7 @@ from accounts.events import record_event
 from accounts.models.events import EventKind
 from accounts.models.users import StaffRole
 from tenantadmin.lib.core.errors import Conflict
-from tenantadmin.lib.http.csv_files import stream_csv
+from tenantadmin.lib.http.streaming import stream_csv
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -46,9 +46,9 @@ from accounts.signin.staff.enrolment import remember_link
 from accounts.signin.staff.passwords import PasswordForm
 from accounts.signin.staff.sessions import assurance_of, ways_used
 from accounts.signin.state import Purpose, bind_browser, new_browser_id
-from tenantadmin.lib.core.addresses import client_address
 from tenantadmin.lib.core.emails import check_email
 from tenantadmin.lib.core.errors import ApiError, Forbidden
+from tenantadmin.lib.core.hosts import client_address
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse

@@ -12,9 +12,9 @@ from accounts.events import known_address, record_failed_sign_in
 from accounts.limits import claim_try, count_use, forget_tries
 from accounts.models import User
 from accounts.signin.staff.adapters import why_not_staff
-from tenantadmin.lib.core.addresses import client_address, network_of
 from tenantadmin.lib.core.emails import normalize_email
 from tenantadmin.lib.core.errors import ApiError, RateLimited
+from tenantadmin.lib.core.hosts import client_address, network_of
 
 if TYPE_CHECKING:
     from django.http import HttpRequest

@@ -14,7 +14,7 @@ from analytics.digest.periods import DigestPeriod
 from analytics.digest.stored import digest_document, render_digest
 from analytics.digest.verdict.leaks import find_closing_of_all
 from tenantadmin.lib.core.rendering import dump_json
-from tenantadmin.lib.database.locks import Busy
+from tenantadmin.lib.database.connections import Busy
 from tenantadmin.lib.objectstore import StoreError, default_store
 from tenantadmin.lib.terminal import visible
 

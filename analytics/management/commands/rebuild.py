@@ -17,7 +17,7 @@ from analytics.summaries.rebuild import find_stale_periods, rebuild_period, snap
 from analytics.summaries.store import day_builds
 from logs.listing import find_tenants
 from logs.models import Partition
-from tenantadmin.lib.database.locks import Busy
+from tenantadmin.lib.database.connections import Busy
 from tenantadmin.lib.objectstore import StoreError, default_store
 from tenantadmin.lib.terminal import visible
 

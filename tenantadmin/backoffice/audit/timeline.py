@@ -21,7 +21,7 @@ from accounts.models.history import RevisionKind
 from logs.models import LogRead, QueryRun
 from tenantadmin.backoffice.audit.entries import ENTRY_OF
 from tenantadmin.backoffice.audit.kinds import Source
-from tenantadmin.lib.database.lateral import first_of_each, merge_first
+from tenantadmin.lib.database.plans import first_of_each, merge_first
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from tenantadmin.backoffice.audit.entries import Entry
     from tenantadmin.backoffice.audit.filters import AuditFilter
-    from tenantadmin.lib.database.lateral import Sql
+    from tenantadmin.lib.database.plans import Sql
 
 #: Characters shown of a statement, which may be a megabyte long.
 _STATEMENT: Final = 1000

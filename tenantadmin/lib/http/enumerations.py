@@ -1,4 +1,7 @@
-"""Names of the contract's enumerations, for drf-spectacular's ``ENUM_NAME_OVERRIDES``."""
+"""Names of the contract's enumerations, for drf-spectacular's ``ENUM_NAME_OVERRIDES``.
+
+The settings import this module, so it imports nothing of DRF, which reads them.
+"""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from analytics.models import Mining, Recommendation
 from analytics.queues import MININGS
 from rules.write import write_ruleset
 from tenantadmin.lib.core.timestamps import now
-from tenantadmin.lib.database.locks import Busy, build_lock
+from tenantadmin.lib.database.connections import Busy, build_lock
 from tenantadmin.lib.objectstore import default_store
 from tests import factories
 from tests.analytics.advice.searching import ADS, accept, search

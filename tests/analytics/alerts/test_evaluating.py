@@ -27,7 +27,7 @@ from logs.queries import query_rows
 from logs.sql import guard
 from rules.tables.warehouse import WarehouseTables
 from tenantadmin.lib.core.timestamps import epoch_ms, now
-from tenantadmin.lib.database.locks import Busy
+from tenantadmin.lib.database.connections import Busy
 from tenantadmin.lib.objectstore import StoreError, default_store
 from tests.analytics.alerts.support import make_alert, messages
 from tests.objects import save_entries

@@ -20,7 +20,7 @@ from analytics.models import Digest, TenantHealth
 from analytics.queues import DIGESTS
 from analytics.service_state import count_failing_jobs
 from tenantadmin.lib.core.timestamps import days_before
-from tenantadmin.lib.database.locks import build_lock
+from tenantadmin.lib.database.connections import build_lock
 from tenantadmin.lib.objectstore import StoreError, default_store
 from tests import factories
 from tests.analytics.digest.support import DAY, at, entries, make, put, rebuild
