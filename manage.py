@@ -13,7 +13,7 @@ from django.conf import settings
 
 from tenantadmin.conf.environment import ConfigurationError
 from tenantadmin.run import embedded
-from tenantadmin.run.serve.output import ignore_write_errors
+from tenantadmin.run.serve.supervisor import ignore_write_errors
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -74,7 +74,7 @@ def _execute(argv: Sequence[str]) -> None:
     try:
         execute_from_command_line(list(argv))
     except ProgrammingError as error:
-        from tenantadmin.lib.database.unmigrated import NOT_MIGRATED, is_missing_migrations
+        from tenantadmin.lib.database.connections import NOT_MIGRATED, is_missing_migrations
 
         # The error of a failed migration explains itself.
         if argv[1] == "migrate" or "--traceback" in argv or not is_missing_migrations(error):

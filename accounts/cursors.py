@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from django.db.models import Model
 
 from tenantadmin.lib.core.errors import BadRequest, Detail
-from tenantadmin.lib.core.storable import is_storable
+from tenantadmin.lib.core.rendering import is_storable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

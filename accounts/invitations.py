@@ -32,8 +32,8 @@ from accounts.readers.memberships import NOT_ITSELF, ONLY_OWNERS_ADD, SetMembers
 from accounts.readers.rule import Author, approval_required, change_readers
 from accounts.tenants.errors import TenantNotFound
 from accounts.tenants.listing import require_live_tenant
+from tenantadmin.lib.core.emails import named, quoted, unlinked
 from tenantadmin.lib.core.errors import ApiError, Forbidden, NotFound, ValidationFailed
-from tenantadmin.lib.core.mail_text import named, quoted, unlinked
 from tenantadmin.lib.core.structs import Email, JsonStruct, one_of
 from tenantadmin.lib.core.timestamps import Timestamp, now
 

@@ -34,6 +34,10 @@ from tenantadmin.lib.core.mail_text import named, quoted, unlinked
 from tenantadmin.lib.core.request_context import acting_for, current_reason
 from tenantadmin.lib.core.structs import Email, JsonStruct
 from tenantadmin.lib.core.timestamps import Timestamp, format_timestamp, now
+from tenantadmin.lib.core.emails import quoted, unlinked
+from tenantadmin.lib.core.errors import BadRequest, Conflict
+from tenantadmin.lib.core.request_context import current_reason
+from tenantadmin.lib.core.timestamps import format_timestamp, now
 
 if TYPE_CHECKING:
     from accounts.access.principal import Principal

@@ -31,7 +31,6 @@ from accounts.access.rights import latest_rights
 from accounts.access.scopes import MEMBERS_ONLY, PAT_ONLY
 from accounts.budgets import Cost, MeteredPieces, on_budget, require_budget, use_budget
 from accounts.models import Tenant
-from tenantadmin.lib.core.addresses import network_of
 from tenantadmin.lib.core.errors import (
     ApiError,
     BadRequest,
@@ -41,6 +40,7 @@ from tenantadmin.lib.core.errors import (
     TosRequired,
     Unauthorized,
 )
+from tenantadmin.lib.core.hosts import network_of
 from tenantadmin.lib.core.request_context import (
     MAX_REASON,
     acting_for,

@@ -15,8 +15,7 @@ from django.db import connection
 from analytics import tasks
 from bench.harness import Compared, show, time_of
 from logs.models import LogSweep, Partition, PendingBuild
-from logs.notifications import notify
-from logs.sweep import take_next
+from logs.notifications import notify, take_next
 from tenantadmin.celery import app
 from tenantadmin.lib.objectstore import default_store
 

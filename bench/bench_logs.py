@@ -26,7 +26,7 @@ from bench import raw_logs
 from bench.harness import Compared, medians_in_turn, show, time_of
 from logs.columns import COLUMNS
 from logs.compaction.build import CompactedDay, compact_day
-from logs.compaction.engine import ROW_GROUP_ROWS, connect
+from logs.compaction.writer import ROW_GROUP_ROWS, connect
 from logs.definitions import HIT, MISS, REQUEST, SIZED, TIMED, WAREHOUSE_TIME, hash_sql
 from logs.layout import day_prefix
 from logs.listing import list_day

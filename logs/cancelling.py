@@ -17,7 +17,7 @@ from django.core.cache import cache
 from redis import RedisError
 
 from logs.models import QueryRun
-from logs.sql.errors import CancelledByStaff, QueryCancelled
+from logs.sql.protocol import CancelledByStaff, QueryCancelled
 from tenantadmin.lib.core.errors import NotFound, ServiceBusy
 from tenantadmin.lib.core.timestamps import now
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from uuid import UUID
 
-    from logs.sql.cancellation import Cancellation
+    from logs.sql.protocol import Cancellation
 
 logger = logging.getLogger(__name__)
 

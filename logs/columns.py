@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from logs.definitions import NOT_CACHED
-from logs.statuses import STATUSES
+from logs.definitions import NOT_CACHED, STATUSES
 
 #: The last millisecond (epoch) of the year 9999. Later timestamps are read as null, and so are negative ones.
 MAX_TIMESTAMP: Final = 253_402_300_799_999

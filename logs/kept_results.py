@@ -23,7 +23,7 @@ from limits.strategies import FixedWindowRateLimiter
 from redis import RedisError
 
 from accounts.limits import storage
-from logs.sql import transfer
+from logs.sql.engines import remote
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -62,14 +62,14 @@ class KeptResult:
         builds, other_days, body = entry
         if builds != _builds(source, without=set(other_days)):
             return None
-        return replace(transfer.decode_result(body), is_kept=True)
+        return replace(remote.decode_result(body), is_kept=True)
 
     def keep(self, source: LogSource, result: QueryResult) -> None:
         """Keep a result over ``source`` if it is small and only a new build can change it."""
         options = settings.SQL_OPTIONS
         if not options.kept_seconds or self._is_away or result.days is None or result.nbytes > MAX_BYTES:
             return
-        body = transfer.encode_result(result)
+        body = remote.encode_result(result)
         if len(body) > MAX_BYTES:
             return
         # A later day is in neither list, and the statement may read it.
@@ -101,6 +101,6 @@ def _version() -> str:
     """Return a digest of the code that makes results. A file of it names the engine's version."""
     folder = Path(__file__).parent
     digest = hashlib.sha256()
-    for path in sorted([Path(__file__), folder / "columns.py", *(folder / "sql").glob("*.py")]):
+    for path in sorted([Path(__file__), folder / "columns.py", *(folder / "sql").rglob("*.py")]):
         digest.update(path.read_bytes())
     return digest.hexdigest()

@@ -36,9 +36,9 @@ class Partition(models.Model):
     objects_read = models.PositiveBigIntegerField()
     duplicates = models.PositiveBigIntegerField()
     quarantined = models.PositiveBigIntegerField()
-    #: By hour of the prefix (as text) a `logs.compaction.previous.HourState`; empty in old rows.
+    #: By hour of the prefix (as text) a `logs.compaction.rows.HourState`; empty in old rows.
     hours = models.JSONField(default=dict, db_default={})
-    #: A `logs.compaction.table_names.TableNames`; null if an earlier release built the day.
+    #: A `logs.compaction.build.TableNames`; null if an earlier release built the day.
     table_names = models.JSONField(null=True)
     built_at = models.DateTimeField(default=now)
 

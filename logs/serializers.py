@@ -1,13 +1,13 @@
-"""Serializers of the log tree and of SQL queries. The contract is made from them too.
+"""Serializers and path parameters of the log tree and of SQL queries. The contract is made from them too.
 
 Contract: Raw logs, SQL over the log.
 """
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
-from drf_spectacular.utils import extend_schema_field
+from drf_spectacular.utils import OpenApiParameter, extend_schema_field
 from rest_framework import serializers
 
 from logs.notifications import day_of_prefix
@@ -55,3 +55,24 @@ class QueryBody(StrictSerializer):
         required=False,
         help_text="Values of `{{name}}` in `sql`: always text, never SQL. Absent: braces stay as they are.",
     )
+
+
+def _number(name: str, pattern: str) -> OpenApiParameter:
+    return OpenApiParameter(
+        name, {"type": "string", "pattern": f"^{pattern}$"}, OpenApiParameter.PATH, description="Zero-padded."
+    )
+
+
+YEAR: Final = _number("year", "[0-9]{4}")
+
+
+MONTH: Final = _number("month", "(0[1-9]|1[0-2])")
+
+
+DAY: Final = _number("day", "(0[1-9]|[12][0-9]|3[01])")
+
+
+HOUR: Final = _number("hour", "([01][0-9]|2[0-3])")
+
+
+FILE: Final = OpenApiParameter("file", {"type": "string", "pattern": r"\.json$"}, OpenApiParameter.PATH)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from logs.compaction.table_names import TableNames
+from logs.compaction.build import TableNames
 from logs.models import Partition
 from tenantadmin.lib.core.timestamps import days_before, now
 

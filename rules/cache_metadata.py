@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from dataclasses import dataclass
 from threading import Lock
@@ -11,7 +12,7 @@ from uuid import UUID
 import msgspec
 from cachetools import TTLCache
 from django.conf import settings
-from django.db.models import TextField
+from django.db.models import F, Func, JSONField, TextField
 from django.db.models.functions import Cast, Length
 from msgspec import Meta
 
@@ -20,7 +21,6 @@ from accounts.limits import Quota, limits_of, require_within, use_quota
 from accounts.models import Tenant
 from accounts.tenants.listing import require_live_tenant
 from rules.models import CacheMetadata
-from rules.statements import with_short_statement
 from tenantadmin.lib.core.errors import Detail, NotFound, ValidationFailed
 from tenantadmin.lib.core.structs import JsonStruct
 from tenantadmin.lib.core.timestamps import Timestamp, format_timestamp, now
@@ -28,9 +28,45 @@ from tenantadmin.lib.core.timestamps import Timestamp, format_timestamp, now
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+_CACHE_KEY: Final = re.compile(r"[A-Za-z0-9._-]{1,256}")
+
+
+def require_cache_key(text: str) -> str:
+    """Return a cache key from a path.
+
+    Raises:
+        NotFound: it is not a valid cache key, so nothing is stored under it.
+    """
+    if not _CACHE_KEY.fullmatch(text):
+        raise NotFound("A cache key is 1 to 256 letters, digits, '.', '_' and '-'.")
+    return text
+
+
+#: Characters of a statement in a list. The document itself has the whole.
+_LISTED: Final = 1000
+
+
+class _Cut(Func):
+    template = (
+        "coalesce(jsonb_set(%(expressions)s, '{statement}',"
+        f" to_jsonb(left(%(expressions)s ->> 'statement', {_LISTED}))), %(expressions)s)"
+    )
+
+
+def with_short_statement(field: str) -> Func:
+    """Return an expression: a JSON object whose member ``statement`` is cut for a list."""
+    return _Cut(F(field), output_field=JSONField())
+
+
+def cut_statement(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a JSON object whose member ``statement`` is cut for a list."""
+    return {name: value[:_LISTED] if name == "statement" else value for name, value in document.items()}
+
 
 #: A page of metadata ends before the entry with which it would have more characters of JSON.
 _PAGE_CHARACTERS: Final = 4_000_000
+
+
 _CHUNK: Final = 20
 
 
@@ -220,6 +256,8 @@ def _save(tenant_id: UUID, rows: Sequence[CacheMetadata]) -> None:
 #: How many entries each tenant has at most. Counting takes long where there are many, so this process does
 #: that once a minute, and else only near the limit. Other processes may write in the meantime.
 _at_most: Final[TTLCache[UUID, int]] = TTLCache(maxsize=10_000, ttl=60)
+
+
 _lock: Final = Lock()
 
 

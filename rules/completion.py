@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from rules.conditions.keys import COMBINATORS, CONDITION_KEYS
-from rules.conditions.operators import IGNORE_CASE, OPERATORS
-from rules.language import Action
-from rules.language.fields import RULE_FIELDS
+from rules.conditions.keys import COMBINATORS, CONDITION_KEYS, IGNORE_CASE, OPERATORS
+from rules.language import RULE_FIELDS, Action
 
 
 def rule_words() -> list[tuple[str, str]]:

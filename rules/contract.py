@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from rules.conditions.keys import CONDITION_KEYS, MAX_DEPTH, Kind
-from rules.conditions.operators import IGNORE_CASE, OPERATORS, OperatorSpec, Shape
+from rules.conditions.keys import CONDITION_KEYS, IGNORE_CASE, MAX_DEPTH, OPERATORS, Kind, OperatorSpec, Shape
 from rules.language import VARY_COLUMNS
 
 _NAMES: Final = {

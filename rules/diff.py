@@ -1,4 +1,4 @@
-"""Compare two revisions of a ruleset, and summarize what changed. Contract: Change history."""
+"""Compare two revisions of a ruleset, and apply changes to another one. Contract: Change history."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MAX_NAMES: Final = 20
 
 
 #: A rule as it is stored.
-StoredRule: TypeAlias = Annotated[JsonObject, sent_as("rules.serializers.rulesets.Rule")]
+StoredRule: TypeAlias = Annotated[JsonObject, sent_as("rules.serializers.Rule")]
 
 
 class RuleChange(JsonStruct):
@@ -119,3 +119,27 @@ def is_reordered(before: Sequence[object], after: Sequence[object]) -> bool:
     """Return True if the ids that both have are in another order."""
     old, new = set(before), set(after)
     return [name for name in before if name in new] != [name for name in after if name in old]
+
+
+def rebase_rules(base: Sequence[Any], mine: Sequence[Any], theirs: Sequence[Any]) -> list[dict[str, Any]]:
+    """Apply the changes from ``base`` to ``mine`` to the rules in force, ``theirs``. All rules must be valid.
+
+    A rule that both sides changed is taken from ``mine``. Rules keep the order of ``theirs``, unless ``mine``
+    reordered them. A rule that only one side has stays behind the rule before it on that side.
+    """
+    before, own, live = (
+        {rule["id"]: rule for rule in map(complete_rule, side)} for side in (base, mine, theirs)
+    )
+    first, second = live, own
+    if [rule_id for rule_id in own if rule_id in before] != [rule_id for rule_id in before if rule_id in own]:
+        first, second = own, live
+    order = list(first)
+    place = 0
+    for rule_id in second:
+        if rule_id not in first:
+            order.insert(place, rule_id)
+        place = order.index(rule_id) + 1
+    merged = {
+        rule_id: (live if own.get(rule_id) == before.get(rule_id) else own).get(rule_id) for rule_id in order
+    }
+    return [rule for rule in merged.values() if rule is not None]

@@ -20,14 +20,12 @@ from accounts.models.events import EventKind
 from accounts.models.history import RevisionKind
 from accounts.revisions import DocumentHistory, read_pair
 from accounts.tenants.errors import TenantNotFound
-from rules.diff import RuleChange, RulesDiff, complete_rules, diff_rules
-from rules.errors import RulesetRejected
+from rules.diff import RuleChange, RulesDiff, complete_rules, diff_rules, rebase_rules
 from rules.lint import lint_write, report_lint
 from rules.markers import active_marker_targets
 from rules.models import RuleDraft, Ruleset
-from rules.rebasing import rebase_rules
 from rules.ruleset import RulesetState, read_ruleset, with_log
-from rules.write import write_ruleset
+from rules.write import RulesetRejected, write_ruleset
 from tenantadmin.lib.core.errors import BadRequest, Conflict, NotFound, ValidationFailed
 from tenantadmin.lib.core.rendering import require_etag, strong_etag
 from tenantadmin.lib.core.structs import Count, JsonStruct, free_form, schema_ref

@@ -13,8 +13,7 @@ from uuid import UUID
 
 from msgspec import Meta
 
-from rules.conditions.evaluate import trace
-from rules.conditions.request import read_request
+from rules.conditions.evaluate import read_request, trace
 from rules.language import Action
 from rules.match import STATUSES, Firing, match, vary_values
 from rules.tables.names import Likeness, TablePattern, read_name
@@ -25,8 +24,7 @@ from tenantadmin.lib.core.work import TooCostly, check_work
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from rules.conditions.evaluate import ConditionTrace
-    from rules.conditions.request import Request
+    from rules.conditions.evaluate import ConditionTrace, Request
     from rules.language import Rule
     from rules.match import Decision
 

@@ -18,9 +18,9 @@ from accounts.access.scopes import Scope
 from accounts.cursors import cut_page, older_than, write_cursor
 from accounts.tenants.listing import require_live_tenant
 from accounts.tenants.stamps import newest_settled, settled_before
+from rules.cache_metadata import with_short_statement
 from rules.markers import MarkerDocument, describe_marker
 from rules.models import Marker
-from rules.statements import with_short_statement
 from tenantadmin.lib.core.rendering import strong_etag
 
 if TYPE_CHECKING:

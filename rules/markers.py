@@ -24,9 +24,9 @@ from accounts.models import Tenant
 from accounts.tenants.errors import TenantNotFound
 from accounts.tenants.listing import require_live_tenant
 from accounts.tenants.stamps import new_stamp
+from rules.cache_metadata import cut_statement
 from rules.language import read_rule
 from rules.models import Marker, Ruleset
-from rules.statements import cut_statement
 from tenantadmin.lib.core.errors import BadRequest, Detail, NotFound, RateLimited, ValidationFailed
 from tenantadmin.lib.core.structs import JsonStruct, sent_as
 from tenantadmin.lib.core.timestamps import Timestamp, format_timestamp
@@ -68,11 +68,11 @@ class MarkerDocument(JsonStruct):
 
     marker_id: str
     target_rule_id: str
-    metadata: Annotated[dict[str, Any], sent_as("rules.serializers.markers.MarkerMetadata")]
+    metadata: Annotated[dict[str, Any], sent_as("rules.serializers.MarkerMetadata")]
     invalidated_at: Timestamp
     expires_at: Timestamp
     ttl_seconds: Annotated[int, Meta(ge=1)]
-    invalidated_by: Annotated[dict[str, Any], sent_as("rules.serializers.markers.InvalidatedBy")]
+    invalidated_by: Annotated[dict[str, Any], sent_as("rules.serializers.InvalidatedBy")]
     created_at: Timestamp
     created_by: Annotated[
         str, Meta(description="The email of the user who made it, or whose token did. May be empty.")

@@ -9,15 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from rules.conditions.evaluate import ConditionTrace, matches, matches_partly, trace
-from rules.conditions.request import read_request
+from rules.conditions.evaluate import ConditionTrace, matches, matches_partly, read_request, trace
 from rules.language import Action, Rule
 from tenantadmin.lib.core.structs import JsonStruct
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from rules.conditions.request import Request
+    from rules.conditions.evaluate import Request
 
 #: The cache statuses that the log can show for each action if nothing fails. Rules do not decide whether a
 #: result is in the cache.

@@ -19,7 +19,7 @@ from accounts.models.tenants import TenantConfig
 from accounts.revisions import DocumentHistory, append_revision, read_last_document
 from accounts.tenants.config import prices
 from accounts.tenants.errors import TenantNotFound
-from rules.conditions.casefold import fold_case
+from rules.conditions.patterns import fold_case
 from rules.diff import StoredRule, summarize_rules
 from rules.language import CachingDefaults
 from rules.lint import lint_ruleset

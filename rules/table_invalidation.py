@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 from django.db import transaction
 
 from accounts.tenants.stamps import new_stamp
-from rules.conditions.keys import Kind
+from rules.conditions.keys import Kind, Operator
 from rules.conditions.model import iterate_tests
-from rules.conditions.operators import Operator
 from rules.language import read_rule
 from rules.lint.nodes import ValidRule, read_node
 from rules.lint.registry import Context

@@ -1,4 +1,4 @@
-"""The only function that writes rulesets. Contract: Tenants and configuration (rules 2 to 4)."""
+"""The only function that writes rulesets, and its refusals. Contract: Tenants and configuration, 2 to 4."""
 
 from __future__ import annotations
 
@@ -12,22 +12,56 @@ from accounts.limits import Quota, limits_of, require_within, use_quota
 from accounts.models.history import RevisionAction, RevisionKind
 from accounts.revisions import append_revision
 from accounts.tenants.errors import TenantNotFound, database_refusals
+from accounts.quotas import Quota, use_quota
+from accounts.revisions import DocumentHistory
+from accounts.tenants.plans import limits_of, require_within
+from accounts.tenants.restore import revision_document
 from accounts.tenants.stamps import stamp_tenant
 from rules.diff import summarize_rules
-from rules.errors import RulesetRejected, malformed_ruleset
 from rules.json_text import read_integer
 from rules.language import CachingDefaults
-from rules.lint import GrosslyMalformed, LintResult, lint_ruleset, lint_write
+from rules.lint import FindingDocument, GrosslyMalformed, LintResult, lint_ruleset, lint_write, report_lint
 from rules.markers import active_marker_targets
 from rules.models import Ruleset
 from rules.ruleset import RulesetState, cache_bust, read_ruleset, read_tables, with_log
-from tenantadmin.lib.core.errors import Conflict, Detail, ValidationFailed
+from tenantadmin.lib.core.errors import Conflict, Detail, ErrorBody, ValidationFailed
 from tenantadmin.lib.core.rendering import require_etag
 
 if TYPE_CHECKING:
     import datetime as dt
     from collections.abc import Collection, Mapping
     from uuid import UUID
+
+    from rules.lint import LintResult
+    from rules.ruleset import RulesetState
+
+
+class RulesetRefusal(ErrorBody):
+    """The error body. If lint refused the ruleset, the same object holds the lint result."""
+
+    valid: bool | None = None
+    errors: list[FindingDocument] | None = None
+    warnings: list[FindingDocument] | None = None
+
+
+class RulesetRejected(ValidationFailed):
+    """Lint found errors. The answer is a `RulesetRefusal` with the lint result."""
+
+    def __init__(self, result: LintResult) -> None:
+        count = len(result.errors)
+        super().__init__(f"The ruleset has {count} blocking {'error' if count == 1 else 'errors'}.")
+        self.report = report_lint(result)
+
+    def body(self) -> RulesetRefusal:
+        report = self.report
+        return RulesetRefusal.of(
+            super().body(), valid=report.valid, errors=report.errors, warnings=report.warnings
+        )
+
+
+def malformed_ruleset(error: GrosslyMalformed) -> ValidationFailed:
+    """Return the error for a document that is not a ruleset."""
+    return ValidationFailed(str(error), details=[Detail(error.path, "wrong-type", str(error))])
 
 
 def lint_document(document: Any, *, caching: CachingDefaults | None = None) -> LintResult:
@@ -169,3 +203,30 @@ def _require_version(document: dict[str, Any], stored: RulesetState) -> None:
         raise ValidationFailed(details=[Detail("/tenantId", "read-only", message)])
     if read_integer(seq) not in {None, stored.seq} or (isinstance(token, str) and token != stored.cache_bust):
         raise Conflict
+
+
+def restore_ruleset(
+    *,
+    tenant_id: UUID,
+    seq: int,
+    actor: str,
+    confirm_deletes: Collection[str] = (),
+    comment: str = "",
+    expected_etag: str | None = None,
+) -> RulesetState:
+    """Write an earlier ruleset again as a new revision, with a new cache-bust token.
+
+    Raises:
+        RevisionNotFound, TenantNotFound: there is no such revision or live tenant.
+        RulesetRejected, ValidationFailed, PlanLimitExceeded: lint or the plan no longer allows the ruleset.
+        Conflict: the ruleset changed during the restore.
+    """
+    return write_ruleset(
+        tenant_id=tenant_id,
+        document=revision_document(DocumentHistory(RevisionKind.RULES, tenant_id), seq),
+        actor=actor,
+        restored_from=seq,
+        confirm_deletes=confirm_deletes,
+        comment=comment,
+        expected_etag=expected_etag,
+    )

@@ -24,9 +24,8 @@ import duckdb
 import msgspec
 import pyarrow as pa
 
-from logs.sql.errors import QueryFailed, QueryRejected, QueryTimeout
-from logs.sql.local import LocalEngine
-from logs.sql.protocol import Limits, LogSource, QueryResult
+from logs.sql.engines.local import LocalEngine
+from logs.sql.protocol import Limits, LogSource, QueryFailed, QueryRejected, QueryResult, QueryTimeout
 from logs.sql.results import ndjson_pieces
 from tenantadmin.lib.core.errors import ApiError
 

@@ -6,8 +6,7 @@ from django.contrib import admin
 from django.urls import include, path
 
 from accounts.routes import url_patterns
-from tenantadmin.guides import show_guide
-from tenantadmin.views import ContractViewSet, DocsView, show_dashboard
+from tenantadmin.views import ContractViewSet, DocsView, show_dashboard, show_guide
 
 urlpatterns = [
     *url_patterns(ContractViewSet),
@@ -25,7 +24,7 @@ urlpatterns = [
     path("", include("analytics.urls")),
 ]
 
-handler400 = "tenantadmin.lib.http.pages.answer_bad_request"
-handler403 = "tenantadmin.lib.http.pages.answer_forbidden"
-handler404 = "tenantadmin.lib.http.pages.answer_not_found"
-handler500 = "tenantadmin.lib.http.pages.answer_failure"
+handler400 = "tenantadmin.lib.http.handler.answer_bad_request"
+handler403 = "tenantadmin.lib.http.handler.answer_forbidden"
+handler404 = "tenantadmin.lib.http.handler.answer_not_found"
+handler500 = "tenantadmin.lib.http.handler.answer_failure"

@@ -7,7 +7,7 @@ import os
 from django.conf import settings
 from django.core.wsgi import get_wsgi_application
 
-from tenantadmin.lib.database.limits import limit_connections
+from tenantadmin.lib.database.connections import limit_connections
 from tenantadmin.run import telemetry
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "tenantadmin.settings")

@@ -17,7 +17,7 @@ from accounts.admin.finding import accounts_meant, people_meant, search_tenants
 from accounts.models import Account, Tenant
 from tenantadmin.lib.core import formats
 from tenantadmin.lib.http.admin import ReadOnlyAdmin
-from tenantadmin.lib.http.admin_search import MAX_RELATED
+from tenantadmin.lib.http.admin_lists import MAX_RELATED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -60,6 +60,20 @@ from tenantadmin.lib.core.structs import JsonStruct, Success
 from tenantadmin.lib.http.etags import not_modified
 from tenantadmin.lib.http.hal import ANY_ID, ItemList, ListLinks, hrefs, item, link, links
 from tenantadmin.lib.http.parameters import ETAG, IF_MATCH, IF_NONE_MATCH, LOCATION, REASON
+from tenantadmin.lib.core.structs import Success
+from tenantadmin.lib.http.hal import (
+    ANY_ID,
+    ETAG,
+    IF_MATCH,
+    IF_NONE_MATCH,
+    LOCATION,
+    REASON,
+    ItemList,
+    hrefs,
+    item,
+    links,
+    not_modified,
+)
 from tenantadmin.lib.http.schema import NOT_MODIFIED, STALE, refusal
 from tenantadmin.lib.http.streaming import stream_links
 from tenantadmin.lib.http.viewsets import operation

@@ -27,8 +27,7 @@ from accounts.serializers.users import PatBody, PatRotation
 from accounts.sessions import SessionDocument, end_session, end_sessions, list_sessions, read_session
 from accounts.viewsets import AppViewSet
 from tenantadmin.lib.core.structs import JsonStruct, Success
-from tenantadmin.lib.http.hal import HalLinks, hrefs, item, links
-from tenantadmin.lib.http.parameters import REASON
+from tenantadmin.lib.http.hal import REASON, HalLinks, hrefs, item, links
 from tenantadmin.lib.http.schema import refusal
 from tenantadmin.lib.http.viewsets import operation
 

@@ -32,8 +32,7 @@ from accounts.routes import route
 from accounts.serializers.users import InvitationBody
 from accounts.viewsets import AppViewSet
 from tenantadmin.lib.core.structs import JsonStruct, Success
-from tenantadmin.lib.http.hal import ListLinks, link
-from tenantadmin.lib.http.parameters import REASON
+from tenantadmin.lib.http.hal import REASON, ListLinks, link
 from tenantadmin.lib.http.schema import refusal
 from tenantadmin.lib.http.viewsets import operation
 

@@ -31,8 +31,8 @@ from accounts.serializers.signin import (
 from accounts.signin.flow import Device
 from accounts.signin.staff.opening import redeem_code
 from accounts.viewsets import AppViewSet
-from tenantadmin.lib.core.addresses import client_address
 from tenantadmin.lib.core.errors import ApiError
+from tenantadmin.lib.core.hosts import client_address
 from tenantadmin.lib.core.request_context import current_request_id
 from tenantadmin.lib.core.structs import JsonStruct, one_of
 from tenantadmin.lib.http.handler import as_api_error

@@ -40,13 +40,11 @@ from accounts.signin.redirects import with_parameters
 from accounts.signin.staff.login import finish_at_provider, step_up
 from accounts.signin.state import BROWSER_COOKIE, Purpose, bind_browser, is_browser_id, new_browser_id
 from accounts.viewsets import AppViewSet
-from tenantadmin.lib.core.addresses import client_address
 from tenantadmin.lib.core.errors import BadRequest, Forbidden, InternalError
-from tenantadmin.lib.core.hosts import origin_of
+from tenantadmin.lib.core.hosts import client_address, origin_of
 from tenantadmin.lib.core.structs import JsonStruct
-from tenantadmin.lib.http.handler import as_api_error
-from tenantadmin.lib.http.pages import answer_error, wants_page
-from tenantadmin.lib.http.parameters import LOCATION
+from tenantadmin.lib.http.hal import LOCATION
+from tenantadmin.lib.http.handler import answer_error, as_api_error, wants_page
 from tenantadmin.lib.http.parsers import StrictFormParser, StrictJsonParser
 from tenantadmin.lib.http.schema import refusal
 from tenantadmin.lib.http.viewsets import operation

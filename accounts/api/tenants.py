@@ -46,6 +46,21 @@ from tenantadmin.lib.core.timestamps import Timestamp, format_timestamp
 from tenantadmin.lib.http.etags import not_modified
 from tenantadmin.lib.http.hal import ANY_ID, HalItem, HalLinks, ItemList, Link, hrefs, item, link, links
 from tenantadmin.lib.http.parameters import ETAG, IF_MATCH, IF_NONE_MATCH, LOCATION
+from tenantadmin.lib.http.hal import (
+    ANY_ID,
+    ETAG,
+    IF_NONE_MATCH,
+    LOCATION,
+    HalItem,
+    HalLinks,
+    ItemList,
+    Link,
+    hrefs,
+    item,
+    link,
+    links,
+    not_modified,
+)
 from tenantadmin.lib.http.schema import NOT_MODIFIED, refusal
 from tenantadmin.lib.http.streaming import compress, stream_links
 from tenantadmin.lib.http.viewsets import operation

@@ -40,8 +40,7 @@ from accounts.viewsets import AppViewSet
 from tenantadmin.lib.core.emails import normalize_email
 from tenantadmin.lib.core.errors import ValidationFailed
 from tenantadmin.lib.core.structs import Email, JsonStruct, Success
-from tenantadmin.lib.http.hal import ListLinks, hrefs, link
-from tenantadmin.lib.http.parameters import REASON
+from tenantadmin.lib.http.hal import REASON, ListLinks, hrefs, link
 from tenantadmin.lib.http.viewsets import operation
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import secrets
 import unicodedata
 from typing import Final
 
-from tenantadmin.lib.core.lines import is_line
+from tenantadmin.lib.core.emails import is_line
 
 MAX_NAME: Final = 100
 #: Scripts and emoji need them inside of words.

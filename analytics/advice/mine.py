@@ -29,6 +29,7 @@ from logs.definitions import BYPASSED
 from logs.layout import day_start_ms
 from rules.language import Action
 from tenantadmin.lib.core.storable import make_storable
+from tenantadmin.lib.core.rendering import make_storable
 from tenantadmin.lib.core.structs import Count, JsonStruct
 
 if TYPE_CHECKING:

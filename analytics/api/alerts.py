@@ -45,8 +45,7 @@ from analytics.watch.alerts import (
 from tenantadmin.lib.core.errors import Forbidden
 from tenantadmin.lib.core.outgoing import MAX_URL, check_url, parse_exceptions
 from tenantadmin.lib.core.structs import JsonStruct, Success
-from tenantadmin.lib.http.hal import ItemList, ListLinks, hrefs, item, link, links
-from tenantadmin.lib.http.parameters import LOCATION
+from tenantadmin.lib.http.hal import LOCATION, ItemList, ListLinks, hrefs, item, link, links
 from tenantadmin.lib.http.schema import refusal
 from tenantadmin.lib.http.serializers import (
     JsonBooleanField,

@@ -52,6 +52,11 @@ from tenantadmin.lib.http.hal import ANY_ID, ItemList, PageLinks, hrefs, item, l
 from tenantadmin.lib.http.negotiation import preferred_media_type
 from tenantadmin.lib.http.parameters import ETAG, IF_NONE_MATCH
 from tenantadmin.lib.http.parsers import StrictFormParser, StrictJsonParser
+from analytics.digest.verdict.leaks import find_closing_of_all
+from analytics.serializers.digests import DigestPreferenceBody, UnsubscribeBody, UnsubscribeParameters
+from logs.serializers import DAY, MONTH, YEAR
+from tenantadmin.lib.http.hal import ETAG, IF_NONE_MATCH, ItemList, links, not_modified
+from tenantadmin.lib.http.parsers import StrictFormParser, StrictJsonParser, preferred_media_type
 from tenantadmin.lib.http.schema import NOT_MODIFIED, refusal
 from tenantadmin.lib.http.serializers import OneOfField, StrictCharField, StrictSerializer
 from tenantadmin.lib.http.viewsets import operation

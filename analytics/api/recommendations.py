@@ -34,11 +34,9 @@ from analytics.models import Recommendation as RecommendationRow
 from rules.api.drafts import draft_response
 from rules.api.rules import ruleset_response
 from rules.drafts import DraftDocument
-from rules.errors import RulesetRefusal
 from rules.ruleset import TenantRules
-from tenantadmin.lib.http.etags import not_modified
-from tenantadmin.lib.http.hal import ItemList, hrefs, item, links
-from tenantadmin.lib.http.parameters import ETAG, IF_MATCH, IF_NONE_MATCH
+from rules.write import RulesetRefusal
+from tenantadmin.lib.http.hal import ETAG, IF_MATCH, IF_NONE_MATCH, ItemList, hrefs, item, links, not_modified
 from tenantadmin.lib.http.schema import NOT_MODIFIED, refusal
 from tenantadmin.lib.http.serializers import DayField, OneOfField, StrictCharField, StrictSerializer
 from tenantadmin.lib.http.viewsets import operation

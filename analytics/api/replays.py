@@ -32,9 +32,7 @@ from analytics.replay.runs import (
 from rules.serializers.rulesets import RuleBody
 from tenantadmin.lib.core.structs import Success
 from tenantadmin.lib.http.budgets import LINT
-from tenantadmin.lib.http.etags import not_modified
-from tenantadmin.lib.http.hal import ItemList, hrefs, item, links
-from tenantadmin.lib.http.parameters import ETAG, IF_NONE_MATCH, LOCATION
+from tenantadmin.lib.http.hal import ETAG, IF_NONE_MATCH, LOCATION, ItemList, hrefs, item, links, not_modified
 from tenantadmin.lib.http.schema import NOT_MODIFIED, refusal
 from tenantadmin.lib.http.serializers import (
     DayField,

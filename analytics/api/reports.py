@@ -58,11 +58,11 @@ from rules.ruleset import read_tables
 from rules.serializers.explain import ChosenRulesBody
 from rules.serializers.markers import TableInvalidationRequest
 from tenantadmin.lib.core.addresses import client_address
+from rules.serializers import TableInvalidationRequest
+from tenantadmin.lib.core.hosts import client_address
 from tenantadmin.lib.core.timestamps import days_before, now
 from tenantadmin.lib.http.budgets import QUERY
-from tenantadmin.lib.http.etags import not_modified
-from tenantadmin.lib.http.hal import link, next_page
-from tenantadmin.lib.http.parameters import ETAG, IF_NONE_MATCH
+from tenantadmin.lib.http.hal import ETAG, IF_NONE_MATCH, link, next_page, not_modified
 from tenantadmin.lib.http.schema import NOT_MODIFIED
 from tenantadmin.lib.http.serializers import (
     DayField,

@@ -42,6 +42,15 @@ from logs.listing import DayListing, find_days, list_day
 from logs.models import DayPart, Partition
 from logs.partitions import BuiltPartition, previous_build, publish_partition, supersede, withdraw_partition
 from logs.parts import drop_parts, remove_unnamed
+from logs.partitions import (
+    BuiltPartition,
+    drop_parts,
+    previous_build,
+    publish_partition,
+    remove_unnamed,
+    supersede,
+    withdraw_partition,
+)
 from logs.pending import finish_day, mark_days, read_mark
 from tenantadmin.lib.core.timestamps import now
 

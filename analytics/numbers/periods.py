@@ -71,6 +71,8 @@ from logs.partitions import supersede
 from tenantadmin.lib.core.timestamps import now
 from tenantadmin.lib.database.locks import Busy, build_lock
 from tenantadmin.lib.objectstore import ObjectStore, StoreError
+from tenantadmin.lib.database.connections import Busy, build_lock
+from tenantadmin.lib.objectstore import StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -53,6 +53,8 @@ from logs.definitions import (
     Above,
     Statuses,
 )
+from logs.compaction.convert import HOUR_COLUMN
+from logs.definitions import BYPASSED, HIT, MISS, NOT_CACHED, PASSED, SIZED, STORED_MISS, TIMED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -30,7 +30,7 @@ from logs.models import Partition, PendingBuild
 from logs.partitions import partitions_with_file
 from logs.queries import document_limits, rows_of, run_query
 from logs.sources import local_copies
-from logs.sql.errors import EngineUnavailable
+from logs.sql.protocol import EngineUnavailable
 from logs.sql.source import make_source
 from tenantadmin.lib.core.errors import BadRequest, Conflict, NotFound
 from tenantadmin.lib.core.rendering import dump_json

@@ -35,6 +35,8 @@ from tenantadmin.lib.core.errors import NotFound
 from tenantadmin.lib.core.storable import make_storable
 from tenantadmin.lib.core.timestamps import days_before, end_of_day, epoch_ms, now
 from tenantadmin.lib.database.locks import build_lock
+from tenantadmin.lib.core.timestamps import now
+from tenantadmin.lib.database.connections import build_lock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

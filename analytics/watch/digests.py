@@ -45,6 +45,10 @@ from tenantadmin.lib.core.structs import JsonStruct, one_of
 from tenantadmin.lib.core.timestamps import Timestamp, days_before, end_of_day, epoch_ms, now
 from tenantadmin.lib.database.locks import build_lock
 from tenantadmin.lib.objectstore import ObjectStore, StoreError
+from tenantadmin.lib.core.rendering import dump_json, make_storable, strong_etag
+from tenantadmin.lib.core.timestamps import days_before, end_of_day, epoch_ms, now
+from tenantadmin.lib.database.connections import build_lock
+from tenantadmin.lib.objectstore import StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

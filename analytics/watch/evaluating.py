@@ -33,6 +33,8 @@ from rules.tables.warehouse import ANY_TABLES, WarehouseTables
 from tenantadmin.lib.core.timestamps import days_before, epoch_ms, now
 from tenantadmin.lib.database.locks import Busy, build_lock
 from tenantadmin.lib.objectstore import ObjectStore, StoreError
+from tenantadmin.lib.database.connections import Busy, build_lock
+from tenantadmin.lib.objectstore import StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

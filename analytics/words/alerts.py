@@ -15,7 +15,7 @@ from analytics.models import AlertDelivery
 from analytics.watch.alerts import signing_secrets
 from analytics.watch.preferences import readable_tenants
 from tenantadmin.lib.core import outgoing
-from tenantadmin.lib.core.mail_text import named, unlinked
+from tenantadmin.lib.core.emails import named, unlinked
 from tenantadmin.lib.core.outgoing import NotSent
 from tenantadmin.lib.core.rendering import dump_json
 from tenantadmin.lib.core.timestamps import format_timestamp, now

@@ -19,19 +19,17 @@ from accounts.routes import route
 from accounts.viewsets import AppViewSet
 from logs.audit import Reader
 from logs.columns import COLUMNS, DAY_COLUMN
-from logs.queries import query_limits, run_query
-from logs.query_parameters import fill_parameters
+from logs.definitions import ROWS_MEANING
+from logs.queries import fill_parameters, query_limits, run_query
 from logs.serializers import QueryBody
 from logs.sql.results import QueryAnswer, csv_pieces, json_pieces, ndjson_pieces, parquet_pieces
-from logs.statuses import ROWS_MEANING
-from tenantadmin.lib.core.addresses import client_address
 from tenantadmin.lib.core.errors import RateLimited, ServiceBusy
+from tenantadmin.lib.core.hosts import client_address
 from tenantadmin.lib.core.serving import UnreadBytes, disconnection_of
 from tenantadmin.lib.core.structs import JsonStruct
 from tenantadmin.lib.http.budgets import QUERY
 from tenantadmin.lib.http.hal import Link, link
-from tenantadmin.lib.http.negotiation import accepts_gzip, preferred_media_type
-from tenantadmin.lib.http.parsers import AnyTextJsonParser
+from tenantadmin.lib.http.parsers import AnyTextJsonParser, accepts_gzip, preferred_media_type
 from tenantadmin.lib.http.schema import refusal
 from tenantadmin.lib.http.viewsets import operation
 from tenantadmin.lib.objectstore import default_store

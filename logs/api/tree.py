@@ -17,9 +17,9 @@ from accounts.access.scopes import Scope
 from accounts.routes import route
 from accounts.viewsets import AppViewSet
 from logs.audit import Reader
-from logs.parameters import DAY, FILE, HOUR, MONTH, YEAR
+from logs.serializers import DAY, FILE, HOUR, MONTH, YEAR
 from logs.tree import JSON, NDJSON, OCTETS, list_names, read_object
-from tenantadmin.lib.core.addresses import client_address
+from tenantadmin.lib.core.hosts import client_address
 from tenantadmin.lib.core.structs import JsonStruct
 from tenantadmin.lib.http.hal import HalLinks, hrefs, item, links
 from tenantadmin.lib.http.viewsets import operation

@@ -30,10 +30,10 @@ import msgspec
 import pyarrow as pa
 
 from logs.columns import COLUMNS
-from logs.compaction.corrections import corrected_entry
-from logs.compaction.decoders import (
+from logs.compaction.convert import (
     DECODE_ERRORS,
     MAX_ENTRY_BYTES,
+    corrected_entry,
     decode_members,
     decoder_for,
     entry_decoder,
@@ -42,7 +42,7 @@ from logs.compaction.decoders import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from logs.compaction.decoders import Decoder, JsonBytes
+    from logs.compaction.convert import Decoder, JsonBytes
 
 #: The most bytes of a compressed file when it is unpacked.
 MAX_UNPACKED_BYTES: Final = 256 << 20

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any, Final
 
+import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from logs.compaction.convert import SCHEMA
-from logs.compaction.engine import PREFIX_HOUR_COLUMN, ROW_GROUP_ROWS
+from logs.compaction.convert import PREFIX_HOUR_COLUMN, SCHEMA
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -25,17 +25,44 @@ if TYPE_CHECKING:
     #: Rows in an Arrow file, or in memory.
     RowSource = Path | list[pa.RecordBatch]
 
+#: Maximum rows in a row group of a day's file. Larger groups were slower.
+ROW_GROUP_ROWS: Final = 122_880
+
+
+def connect(
+    *, spill: Path, memory_limit: str = "1GB", threads: int | None = None
+) -> duckdb.DuckDBPyConnection:
+    """Open a private in-memory DuckDB that spills to ``spill`` and never downloads extensions."""
+    return duckdb.connect(
+        config={
+            "temp_directory": str(spill),
+            "memory_limit": memory_limit,
+            "autoinstall_known_extensions": False,
+            "autoload_known_extensions": False,
+            **({} if threads is None else {"threads": threads}),
+        }
+    )
+
+
 #: If runs of neighbouring rows are at least this long on average, slices are faster than single rows.
 _MIN_MEAN_RUN: Final = 16
+
+
 #: Columns whose values hardly repeat. Without dictionaries for them, and at zstd's lowest level, files are
 #: a tenth smaller and written in two thirds of the time.
 _COLUMNS_WITHOUT_DICTIONARY: Final = frozenset(
     {"timestamp", "responseSize", "cacheExpiresAt", "logId", "queryId", "operationId"}
 )
+
+
 #: With a Bloom filter for it, a look-up by ``logId`` takes a quarter of the time: decision 15.
 _LOOK_UP_COLUMN: Final = "logId"
+
+
 #: Rows that are taken from the batches in one step.
 _ROWS_PER_STEP: Final = 20_480
+
+
 #: Batches of Arrow files that stay mapped: enough for one step, and for some that the next step shares.
 _MAX_MAPPED_BATCHES: Final = 16
 

@@ -22,11 +22,11 @@ import pyarrow as pa
 
 from logs import columns
 from logs.quoting import quote_name, quote_text, quote_texts
-from logs.sql import guard, pruning, sandbox, spark_sql, wire
+from logs.sql import guard, pruning, sandbox, wire
 from logs.sql.collecting import ResultError, collect, serialize
-from logs.sql.messages import add_hint, character_offset, clean_message, rank_candidates
-from logs.sql.refusals import Refusal
-from logs.sql.spark_scope import NoTranslation
+from logs.sql.engines import spark_sql
+from logs.sql.engines.spark_values import NoTranslation
+from logs.sql.refusals import Refusal, add_hint, character_offset, clean_message, rank_candidates
 from logs.sql.view import (
     EMPTY_VIEW,
     FAST_VIEW,

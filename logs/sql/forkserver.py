@@ -1,7 +1,7 @@
 """The process from which query processes are forked. It has imported everything and opened DuckDB.
 
 A fork takes a millisecond; starting an interpreter takes 150. The forks share nothing with the service: no
-memory, no descriptors, no environment. `logs.sql.pool` starts this process.
+memory, no descriptors, no environment. `logs.sql.engines.pool` starts this process.
 """
 
 from __future__ import annotations

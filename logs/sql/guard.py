@@ -13,20 +13,21 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from logs import columns
 from logs.quoting import quote_text
-from logs.sql import functions, tokens
+from logs.sql import grammar, refusals
 from logs.sql.grammar import GRAMMAR, SELECTORS, Plain
-from logs.sql.messages import character_offset, clean_message
-from logs.sql.names import LOG_VIEW, fold
 from logs.sql.refusals import (
     CATALOGS,
     COLUMNS_HINT,
     NESTED_ENUM,
     TYPE_WITH_SCHEMA,
     Refusal,
+    character_offset,
+    clean_message,
     nearest_name,
     refused_form,
     refused_function,
 )
+from logs.sql.view import LOG_VIEW, fold
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
@@ -137,7 +138,7 @@ def check(statement: str, connection: Connection) -> CheckedStatement:
         Refusal: the statement may not run. The message says how to correct it.
     """
     text = check_text(statement)
-    backquote = tokens.find_backquote(text)
+    backquote = refusals.find_backquote(text)
     if backquote is not None:
         raise Refusal(
             "Backquotes are not quotes here. Quote a name that needs it with \"…\", and text with '…'.",
@@ -172,16 +173,16 @@ def _single_statement(document: dict[str, Any], text: bytes) -> dict[str, Any]:
     if document.get("error"):
         message = str(document.get("error_message", "it cannot be parsed"))
         if message.startswith("Only SELECT statements"):
-            raise Refusal(tokens.describe_statements(text))
-        if message == _TWO_LIMITS_MESSAGE and tokens.find_word(text, "LIMIT"):
+            raise Refusal(refusals.describe_statements(text))
+        if message == _TWO_LIMITS_MESSAGE and refusals.find_word(text, "LIMIT"):
             raise Refusal("LIMIT a, b is not supported. Write LIMIT b OFFSET a.")
-        if message.startswith(_SYMMETRIC_MESSAGE) and (offsets := tokens.find_word(text, "SYMMETRIC")):
+        if message.startswith(_SYMMETRIC_MESSAGE) and (offsets := refusals.find_word(text, "SYMMETRIC")):
             raise Refusal(
                 "BETWEEN SYMMETRIC is not supported. Write BETWEEN least(a, b) AND greatest(a, b).",
                 position=character_offset(text, offsets[0]),
             )
         if message.startswith(_NESTED_ENUM_MESSAGE):
-            offsets = tokens.find_word(text, "ENUM")
+            offsets = refusals.find_word(text, "ENUM")
             # If there are several, it is not known which one is inside another type.
             raise Refusal(
                 NESTED_ENUM, position=character_offset(text, offsets[0]) if len(offsets) == 1 else None
@@ -264,7 +265,7 @@ def _check_record(
         _check_table_function(record)
     elif family == "expression" and variant in {"FUNCTION", "WINDOW"}:
         name = fold(record["function_name"])
-        if name not in functions.ALLOWED_FUNCTIONS:
+        if name not in grammar.ALLOWED_FUNCTIONS:
             raise refused_function(name, record)
     elif family == "expression" and variant == "COLUMN_REF":
         path = [fold(part) for part in record["column_names"]]
@@ -278,10 +279,10 @@ def _check_record(
 def _is_volatile(family: str, variant: str, record: dict[str, Any]) -> bool:
     """Return True if the value of a record depends on the time or on random numbers."""
     if family == "expression" and variant in {"FUNCTION", "WINDOW"}:
-        return fold(record["function_name"]) in functions.VOLATILE
+        return fold(record["function_name"]) in grammar.VOLATILE
     if family == "expression" and variant == "COLUMN_REF":
         path = record["column_names"]
-        return len(path) == 1 and fold(path[0]) in functions.TIME_KEYWORDS
+        return len(path) == 1 and fold(path[0]) in grammar.TIME_KEYWORDS
     if family == "type":
         # Its conversion to another time zone uses the offset of today.
         return bool(record["id"] == "TIME WITH TIME ZONE")
@@ -328,7 +329,7 @@ def _check_table_function(record: dict[str, Any]) -> None:
         raise refused_form("TABLE_FUNCTION", record)
     name = fold(call["function_name"])
     schema = (fold(call.get("catalog", "")), fold(call.get("schema", "")))
-    if name not in functions.ALLOWED_TABLE_FUNCTIONS:
+    if name not in grammar.ALLOWED_TABLE_FUNCTIONS:
         raise refused_function(name, call, is_table_function=True)
     if schema not in _BUILT_IN_SCHEMAS:
         raise Refusal(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from logs.sql.leases import LeaseOptions
 from logs.sql.protocol import Limits
 from tenantadmin.conf.environment import Range
 
@@ -13,6 +12,25 @@ if TYPE_CHECKING:
     from tenantadmin.conf.environment import Environment
 
 _MAX_BYTES: Final = 1 << 50
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseOptions:
+    """Limits of a kept process. Reaching one ends the process.
+
+    Attributes:
+        processes: how many idle processes are kept, half of them for one tenant. 0 keeps none.
+        queries: how many queries a process runs.
+        idle_seconds: how long it waits for the next one.
+        processor_seconds: how much processor time all its queries may use, before the next one.
+        growth_bytes: by how much its memory may grow.
+    """
+
+    processes: int = 8
+    queries: int = 100
+    idle_seconds: float = 60
+    processor_seconds: float = 10
+    growth_bytes: int = 256 << 20
 
 
 @dataclass(frozen=True, slots=True)

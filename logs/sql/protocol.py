@@ -1,17 +1,20 @@
-"""The interface of an engine for SQL over the log: implement `Engine` to add another one."""
+"""The interface of an engine for SQL over the log, and its errors: implement `Engine` to add another one."""
 
 from __future__ import annotations
 
+import os
 import posixpath
+import threading
+import weakref
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
+
+from tenantadmin.lib.core.errors import ApiError, InternalError, ServiceBusy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     import pyarrow as pa
-
-    from logs.sql.cancellation import Cancellation
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,3 +167,72 @@ class Engine(Protocol):
             EngineUnavailable: a fault of the service (500).
         """
         ...
+
+
+class Cancellation:
+    """Cancels a query from another thread."""
+
+    def __init__(self) -> None:
+        self._descriptor = os.eventfd(0, os.EFD_CLOEXEC)
+        self._cancelled = threading.Event()
+        # Close the descriptor only when no thread can wait for it any more.
+        weakref.finalize(self, os.close, self._descriptor)
+
+    def fileno(self) -> int:
+        return self._descriptor
+
+    def cancel(self) -> None:
+        """End the query that has this object, if it still runs."""
+        self._cancelled.set()
+        os.eventfd_write(self._descriptor, 1)
+
+    def is_cancelled(self) -> bool:
+        return self._cancelled.is_set()
+
+
+class QueryRejected(ApiError):
+    """The statement is not allowed. It was not run."""
+
+    status = 400
+    code = "query_rejected"
+    message = "Only one SELECT, or WITH … SELECT, over proxy_logs may run."
+
+
+class QueryFailed(ApiError):
+    """The engine refused the statement, or failed while it ran."""
+
+    status = 400
+    code = "query_failed"
+    message = "The engine could not answer the query."
+
+
+class QueryTimeout(ApiError):
+    """The query took too long, including the wait for a slot."""
+
+    status = 400
+    code = "query_timeout"
+    message = "The query took too long."
+
+
+class QueryCancelled(ApiError):
+    """The query was ended because its caller is gone. Only the audit shows this error."""
+
+    status = 400
+    code = "query_cancelled"
+    message = "The connection was closed before the query ended."
+
+
+class CancelledByStaff(QueryCancelled):
+    """Staff ended the query on the admin site. The caller gets this error."""
+
+    message = "The query was cancelled on the admin site of this service."
+
+
+class QueryInterrupted(ServiceBusy):
+    """Something outside of the query ended its process, such as the kernel for want of memory."""
+
+    message = "The query was stopped from outside before it ended. Try it again."
+
+
+class EngineUnavailable(InternalError):
+    """A fault of the service: no query process started, or a file of the log cannot be read."""

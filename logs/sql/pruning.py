@@ -11,7 +11,7 @@ import operator
 from typing import TYPE_CHECKING, Any, Final
 
 from logs.columns import DAY
-from logs.sql.names import LOG_VIEW, fold
+from logs.sql.view import LOG_VIEW, fold
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from logs.columns import COLUMNS, DAY_COLUMN
-from logs.sql.functions import ALLOWED_TABLE_FUNCTIONS, REFUSED_FUNCTIONS, REFUSED_TABLE_FUNCTIONS
+from logs.sql.grammar import ALLOWED_TABLE_FUNCTIONS, REFUSED_FUNCTIONS, REFUSED_TABLE_FUNCTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -18,12 +18,11 @@ from typing import TYPE_CHECKING, Any, Final
 from django.conf import settings
 from prometheus_client import REGISTRY, CollectorRegistry, Gauge, start_http_server
 
-from logs.sql import transfer
-from logs.sql.cancellation import Cancellation
-from logs.sql.choosing import engine_from
-from logs.sql.errors import EngineUnavailable, QueryCancelled
-from logs.sql.local import LocalEngine
+from logs.sql.engines import remote
+from logs.sql.engines.choosing import engine_from
+from logs.sql.engines.local import LocalEngine
 from logs.sql.options import options_from
+from logs.sql.protocol import Cancellation, EngineUnavailable, QueryCancelled
 from logs.sql.sandbox import missing_restrictions
 from logs.sql.source import make_source
 from tenantadmin.conf.environment import Environment
@@ -94,7 +93,7 @@ class SqlService:
                 await self._answer_health(send, is_working=checked["query"] is not None)
             case "GET", "/health/live":
                 await _answer(send, 200, b"{}")
-            case "POST", transfer.PATH:
+            case "POST", remote.PATH:
                 await self._execute(scope, receive, send)
             case _:
                 await _answer(send, 404, b"{}")
@@ -141,16 +140,16 @@ class SqlService:
         """Run one query in a thread. Return the status, body and content type of the answer."""
         begin_request(request_id)
         try:
-            return 200, transfer.encode_result(self._query(body, cancellation)), transfer.RESULT_TYPE
+            return 200, remote.encode_result(self._query(body, cancellation)), remote.RESULT_TYPE
         except QueryCancelled:
             # The caller has disconnected and does not get this answer.
             return 503, b"{}", _JSON
-        except (transfer.InvalidMessage, InvalidKey, ValueError) as error:
+        except (remote.InvalidMessage, InvalidKey, ValueError) as error:
             logger.warning("Invalid request: %s", error)
             return 422, b"{}", _JSON
         except ApiError as error:
-            if error.status in transfer.ERROR_STATUSES:
-                return error.status, transfer.encode_error(error), _JSON
+            if error.status in remote.ERROR_STATUSES:
+                return error.status, remote.encode_error(error), _JSON
             if not isinstance(error, EngineUnavailable):
                 logger.exception("A query failed")
             return 500, b"{}", _JSON
@@ -159,7 +158,7 @@ class SqlService:
             return 500, b"{}", _JSON
 
     def _query(self, body: bytes, cancellation: Cancellation) -> QueryResult:
-        query = transfer.decode_query(body)
+        query = remote.decode_query(body)
         source = make_source(
             self._store,
             copies=self._copies,

@@ -19,11 +19,11 @@ from rules.cache_metadata import (
     delete_metadata,
     list_metadata,
     read_metadata,
+    require_cache_key,
     write_many,
     write_metadata,
 )
-from rules.identifiers import require_cache_key
-from rules.serializers.cache_metadata import (
+from rules.serializers import (
     CacheKeyEntry,
     CacheKeyParameters,
     CacheMetadataBody,

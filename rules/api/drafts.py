@@ -29,15 +29,23 @@ from rules.drafts import (
     rebase_draft,
     replace_draft,
 )
-from rules.errors import RulesetRefusal
 from rules.ruleset import TenantRules
-from rules.serializers.drafts import DraftBody, DraftStart
-from rules.serializers.rulesets import PublishParameters
+from rules.serializers import DraftBody, DraftStart, PublishParameters
+from rules.write import RulesetRefusal
 from tenantadmin.lib.core.structs import Count, JsonStruct
 from tenantadmin.lib.http.budgets import LINT
-from tenantadmin.lib.http.etags import not_modified
-from tenantadmin.lib.http.hal import ItemList, Link, item, link, links
-from tenantadmin.lib.http.parameters import ETAG, IF_MATCH, IF_NONE_MATCH, LOCATION
+from tenantadmin.lib.http.hal import (
+    ETAG,
+    IF_MATCH,
+    IF_NONE_MATCH,
+    LOCATION,
+    ItemList,
+    Link,
+    item,
+    link,
+    links,
+    not_modified,
+)
 from tenantadmin.lib.http.schema import NOT_MODIFIED, STALE, refusal
 from tenantadmin.lib.http.viewsets import operation
 

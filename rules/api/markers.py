@@ -29,7 +29,7 @@ from rules.markers import (
     read_marker,
     update_marker,
 )
-from rules.serializers.markers import (
+from rules.serializers import (
     FeedParameters,
     InvalidationRequest,
     MarkerCreate,
@@ -41,9 +41,18 @@ from rules.table_invalidation import invalidate_tables
 from tenantadmin.lib.core.structs import JsonStruct, Success
 from tenantadmin.lib.core.timestamps import Timestamp
 from tenantadmin.lib.http.budgets import LINT
-from tenantadmin.lib.http.etags import not_modified
-from tenantadmin.lib.http.hal import HalLinks, PageLinks, hrefs, item, links, page_links
-from tenantadmin.lib.http.parameters import ETAG, IF_NONE_MATCH, LOCATION
+from tenantadmin.lib.http.hal import (
+    ETAG,
+    IF_NONE_MATCH,
+    LOCATION,
+    HalLinks,
+    PageLinks,
+    hrefs,
+    item,
+    links,
+    not_modified,
+    page_links,
+)
 from tenantadmin.lib.http.schema import NOT_MODIFIED
 from tenantadmin.lib.http.streaming import stream_documents
 from tenantadmin.lib.http.viewsets import operation

@@ -1,32 +1,44 @@
-"""A tenant's ruleset and the dry run. Contract: Tenants and configuration."""
-
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 from django.http import HttpResponse
 from drf_spectacular.utils import OpenApiExample, OpenApiResponse
+from msgspec import Meta
 from rest_framework.response import Response
 
 from accounts.access.policy import Level
 from accounts.access.scopes import Scope
+from accounts.api.history import DiffHead, DocumentHistoryViewSet
+from accounts.models.history import RevisionKind
 from accounts.routes import route
+from accounts.serializers.history import DiffParameters
 from accounts.viewsets import AppViewSet
-from rules.diff import complete_rules, diff_rules
-from rules.errors import RulesetRefusal
+from rules.blame import RulesBlame, blame_ruleset
+from rules.diff import RuleChange, StoredRule, complete_rules, diff_rules
+from rules.explain import RequestExplanation, explain
+from rules.in_force import choose_rules
+from rules.language import read_rules
 from rules.lint import RuleLintResult, report_lint
-from rules.ruleset import RulesetState, TenantRules, render_ruleset, ruleset_etag
-from rules.serializers.rulesets import CheckedRulesBody, TenantRulesBody, WriteRulesParameters
-from rules.write import lint_document, write_ruleset
+from rules.ruleset import RulesetState, TenantRules, read_caching, render_ruleset, ruleset_etag
+from rules.serializers import (
+    BlameParameters,
+    CheckedRulesBody,
+    ExplainRequestBody,
+    PublishParameters,
+    TenantRulesBody,
+    WriteRulesParameters,
+)
+from rules.write import RulesetRefusal, lint_document, restore_ruleset, write_ruleset
 from tenantadmin.lib.core.errors import ValidationFailed
 from tenantadmin.lib.http.budgets import LINT
-from tenantadmin.lib.http.etags import not_modified
-from tenantadmin.lib.http.parameters import ETAG, IF_MATCH, IF_NONE_MATCH
+from tenantadmin.lib.http.hal import ETAG, IF_MATCH, IF_NONE_MATCH, SEQ, not_modified
 from tenantadmin.lib.http.schema import ERROR_REF, NOT_MODIFIED, STALE
 from tenantadmin.lib.http.viewsets import operation
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from uuid import UUID
 
     from rest_framework.request import Request
@@ -127,3 +139,114 @@ class RulesetViewSet(AppViewSet):
 def ruleset_response(ruleset: RulesetState) -> Response:
     """Answer a ruleset under its entity tag."""
     return Response(ruleset.document(), headers={"ETag": ruleset.etag})
+
+
+class RulesDifference(DiffHead):
+    """The differences between two rulesets. Rules are compared by id."""
+
+    component = "RulesDiff"
+
+    added: tuple[StoredRule, ...]
+    removed: tuple[StoredRule, ...]
+    changed: tuple[RuleChange, ...]
+    reordered: Annotated[bool | None, Meta(description="The rules that both have are in another order.")] = (
+        None
+    )
+
+
+class RulesHistoryViewSet(DocumentHistoryViewSet):
+    """The history of a tenant's rules."""
+
+    prefix = "config/tenants/<uuid:tenant>/rules"
+
+    kind = RevisionKind.RULES
+    owner = "a tenant's rules"
+
+    @route("GET", "/history/diff", Level.TENANT, Scope.CONFIG_READ, name="rules-diff")
+    @operation(
+        summary="Compare two revisions of {owner}",
+        budget=LINT,
+        query=DiffParameters,
+        responses={200: RulesDifference},
+    )
+    def diff(self, request: Request, **address: UUID) -> Response:
+        return super().diff(request, **address)
+
+    def compare(self, head: DiffHead, before: Mapping[str, Any], after: Mapping[str, Any]) -> RulesDifference:
+        diff = diff_rules(before=before.get("rules", ()), after=after.get("rules", ()))
+        return RulesDifference.of(
+            head, added=diff.added, removed=diff.removed, changed=diff.changed, reordered=diff.reordered
+        )
+
+    @route("GET", "/blame", Level.TENANT, Scope.CONFIG_READ, name="rules-blame")
+    @operation(
+        summary="Find the revision that last changed each value of a tenant's rules",
+        budget=LINT,
+        query=BlameParameters,
+        responses={200: RulesBlame},
+    )
+    def blame(self, request: Request, tenant: UUID) -> Response:
+        """For the current rules or the rules of a revision. At most 1,000 revisions are read, and fewer
+        if that takes two seconds of processor time.
+        """
+        return Response(blame_ruleset(tenant, seq=self.query.get("seq")))
+
+    @route("POST", "/history/<seq:seq>/restore", Level.TENANT, Scope.CONFIG_WRITE, name="rules-restore")
+    @operation(
+        summary="Restore a revision of a tenant's rules",
+        budget=LINT,
+        description="A normal write: linted as today, with a new cache-bust token, which empties the cache.",
+        path=[SEQ],
+        query=PublishParameters,
+        headers=[IF_MATCH, ETAG],
+        responses={200: TenantRules, 400: RulesetRefusal, 409: STALE},
+    )
+    def restore(self, request: Request, *, tenant: UUID, seq: int) -> Response:
+        restored = restore_ruleset(
+            tenant_id=tenant,
+            seq=seq,
+            actor=self.principal.email,
+            confirm_deletes=self.query.get("confirmDeletes", frozenset()),
+            comment=self.query.get("comment", ""),
+            expected_etag=request.headers.get("If-Match"),
+        )
+        return ruleset_response(restored)
+
+
+class ExplainViewSet(AppViewSet):
+    """Explanations of requests that need not be in the log."""
+
+    tag = "Rules"
+
+    @route(
+        "POST",
+        "config/tenants/<uuid:tenant>/rules/explain",
+        Level.TENANT,
+        Scope.CONFIG_READ,
+        name="rules-explain",
+        needs_no_reason=True,
+    )
+    @operation(
+        summary="Explain which rule decides a request",
+        budget=LINT,
+        body=ExplainRequestBody,
+        responses={200: RequestExplanation},
+        examples=[
+            OpenApiExample(
+                "A read of one table",
+                value={
+                    "request": {"statementType": "SELECT", "isReadOnly": True, "tables": ["sales.orders"]}
+                },
+                request_only=True,
+            )
+        ],
+    )
+    def explain_request(self, request: Request, tenant: UUID) -> Response:
+        """By the current rules, a revision, a draft, or the rules in force at a moment. Reads no log."""
+        chosen = choose_rules(
+            tenant, seq=self.body.get("seq"), draft_id=self.body.get("draftId"), at=self.body.get("at")
+        )
+        explanation = explain(
+            read_rules(chosen.rules), self.body["request"], cache_enabled=read_caching(tenant).enabled
+        )
+        return Response(RequestExplanation.of(explanation, ruleset=chosen.ruleset))

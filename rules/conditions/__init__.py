@@ -1,10 +1,16 @@
 """The conditions of cache rules: their keys and operators, how to evaluate them and compile them to SQL."""
 
-from rules.conditions.evaluate import ConditionTrace, matches, matches_partly, trace
-from rules.conditions.keys import CONDITION_KEYS, MAX_DEPTH, ConditionKey, Kind
-from rules.conditions.operators import OPERATORS, Operator
-from rules.conditions.parse import InvalidConditions, parse_conditions
-from rules.conditions.request import InvalidRequest, Request, read_request
+from rules.conditions.evaluate import (
+    ConditionTrace,
+    InvalidRequest,
+    Request,
+    matches,
+    matches_partly,
+    read_request,
+    trace,
+)
+from rules.conditions.keys import CONDITION_KEYS, MAX_DEPTH, OPERATORS, ConditionKey, Kind, Operator
+from rules.conditions.model import InvalidConditions, parse_conditions
 from rules.conditions.sql import compile_condition, compile_sql
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""Evaluate conditions for a request. The compiled SQL (``rules.conditions.sql``) gives the same results.
+"""Evaluate conditions for a request or a log row. ``rules.conditions.sql`` gives the same results in SQL.
 
 Every condition is true or false. A test on null is false, except ``exists: false``, ``ne`` and ``notIn``;
 ``not`` negates that.
@@ -7,21 +7,93 @@ Every condition is true or false. A test on null is false, except ``exists: fals
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from rules.conditions.casefold import fold_case
-from rules.conditions.globs import glob_matches
+import msgspec
+
+from rules.conditions.keys import CONDITION_KEYS, ConditionKey, Kind, Operator
 from rules.conditions.model import All, AnyOf, Condition, Not, Operand, Scalar, Test
-from rules.conditions.networks import Address, Network, parse_address, parse_network
-from rules.conditions.operators import Operator
-from rules.conditions.regex import compile_regex
-from rules.json_text import join_pointer
+from rules.conditions.patterns import (
+    Address,
+    Network,
+    compile_regex,
+    fold_case,
+    glob_matches,
+    parse_address,
+    parse_network,
+)
+from rules.json_text import is_array, join_pointer, name_type, read_integer
 from tenantadmin.lib.core.work import check_work
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
-    from rules.conditions.request import Request, Value
+#: The value of a condition key. Table names are a set.
+Value: TypeAlias = str | int | bool | frozenset[str] | None
+
+
+Request: TypeAlias = dict[str, Value]
+
+
+_decode_array: Final = msgspec.json.Decoder(list[Any]).decode
+
+
+class InvalidRequest(ValueError):
+    """A value of a request has the wrong type. The message names the column, which is ``key``."""
+
+    def __init__(self, key: str, message: str) -> None:
+        super().__init__(message)
+        self.key = key
+
+
+def read_request(values: Mapping[str, object]) -> Request:
+    """Read the condition keys from a row of ``proxy_logs`` or from a Gateway request.
+
+    An absent key is null; other columns are ignored. ``tables`` is a list of names, or its JSON text. Text
+    that is not a JSON array counts as null; elements that are not strings are ignored.
+
+    Raises:
+        InvalidRequest: a value has another type than its column.
+    """
+    return {name: _read_value(key, values.get(name)) for name, key in CONDITION_KEYS.items()}
+
+
+_EXPECTED_TYPES: Final = {
+    Kind.TEXT: "a string",
+    Kind.IP: "a string",
+    Kind.BOOL: "a boolean",
+    Kind.NUMBER: "an integer",
+    Kind.TABLES: "a JSON array of strings, or its text",
+}
+
+
+def _read_value(key: ConditionKey, value: object) -> Value:
+    if value is None:
+        return None
+    match key.kind:
+        case Kind.TEXT | Kind.IP if isinstance(value, str):
+            return value
+        case Kind.BOOL if isinstance(value, bool):
+            return value
+        case Kind.NUMBER if (number := read_integer(value)) is not None:
+            return number
+        case Kind.TABLES if isinstance(value, str):
+            return read_table_names(value)
+        case Kind.TABLES if is_array(value):
+            return frozenset(name for name in value if isinstance(name, str))
+    raise InvalidRequest(
+        key.name, f"{key.name} must be {_EXPECTED_TYPES[key.kind]} or null, not {name_type(value)}"
+    )
+
+
+def read_table_names(text: str) -> frozenset[str] | None:
+    """Return the texts in a JSON array, or None if ``text`` is not a JSON array."""
+    try:
+        names = _decode_array(text)
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
+        return None
+    return frozenset(name for name in names if isinstance(name, str))
+
 
 #: A value that is not null.
 Present: TypeAlias = "str | int | bool | frozenset[str]"

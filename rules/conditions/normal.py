@@ -12,14 +12,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from rules.conditions.evaluate import fold_operand, matches_value
-from rules.conditions.keys import Kind
+from rules.conditions.keys import Kind, Operator
 from rules.conditions.model import All, AnyOf, Condition, Not, Operand, Scalar, Test
-from rules.conditions.operators import Operator
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from rules.conditions.request import Value
+    from rules.conditions.evaluate import Value
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from rules.json_text import is_array
 from rules.language import rule_ids
-from rules.lint.nodes import read_node
+from rules.lint.nodes import Unnamed, read_node
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -24,7 +24,7 @@ class Reference:
 
 
 @dataclass(frozen=True, slots=True)
-class RemovedRule:
+class RemovedRule(Unnamed):
     """A rule that the stored ruleset has and the new one does not."""
 
     id: str

@@ -11,19 +11,24 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
-from rules.conditions.everything import matches_everything
-from rules.conditions.keys import CONDITION_KEYS, MAX_DEPTH, ConditionKey
-from rules.conditions.model import iterate_tests
+from rules.conditions.implication import matches_everything
+from rules.conditions.keys import (
+    CONDITION_KEYS,
+    IGNORE_CASE,
+    MAX_DEPTH,
+    OPERATORS,
+    ConditionKey,
+    Operator,
+    find_operator,
+)
+from rules.conditions.model import iterate_tests, parse_conditions
 from rules.conditions.normal import Literal, Normal, normalize
-from rules.conditions.operators import IGNORE_CASE, OPERATORS, Operator, find_operator
-from rules.conditions.parse import parse_conditions
 from rules.json_text import is_array, is_object, read_integer
-from rules.language import RULE_FIELDS, USER_COLUMNS, Action, default_action
-from rules.language.fields import DEFAULT_TTL_SECONDS
+from rules.language import DEFAULT_TTL_SECONDS, RULE_FIELDS, USER_COLUMNS, Action, default_action
 from rules.tables.warehouse import ANY_TABLES, WarehouseTables
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 
     from rules.conditions.model import All, Test
     from rules.json_text import JsonObject, Path
@@ -39,14 +44,25 @@ RULE_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 _ACTIONS: Final = {action.value: action for action in Action}
 
 
+class Unnamed:
+    """A node that all checks of its type are called for."""
+
+    __slots__ = ()
+
+    @property
+    def names(self) -> Iterable[str]:
+        """Nothing that a check could select."""
+        return ()
+
+
 @dataclass(frozen=True)
-class Root:
+class Root(Unnamed):
     """The whole document."""
 
     value: JsonObject
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class RuleNode:
     """One element of ``rules``. The value of an invalid field is None.
 
@@ -67,6 +83,11 @@ class RuleNode:
     stale_while_revalidate: int | None
     targets: Sequence[object]
     vary_by: Sequence[object]
+
+    @property
+    def names(self) -> Iterable[str]:
+        """The names of the fields."""
+        return self.fields
 
     @property
     def lacks_targets(self) -> bool:
@@ -119,8 +140,8 @@ def _read_bounded(fields: JsonObject, name: str, *, default: int | None) -> int 
     return value if field.minimum <= value <= field.maximum else None
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
+@dataclass(slots=True)
+class Group(Unnamed):
     """An object of conditions: ``conditions``, an element of ``all`` or ``any``, or the value of ``not``.
 
     ``depth`` is the number of combinators around it.
@@ -131,16 +152,16 @@ class Group:
     path: Path
 
 
-@dataclass(frozen=True, slots=True)
-class Combinator:
+@dataclass(slots=True)
+class Combinator(Unnamed):
     """The value of ``all`` or ``any``."""
 
     value: object
     path: Path
 
 
-@dataclass(frozen=True, slots=True)
-class Operators:
+@dataclass(slots=True)
+class Operators(Unnamed):
     """The object of operators of a condition key."""
 
     key: ConditionKey
@@ -148,7 +169,7 @@ class Operators:
     path: Path
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Operation:
     """A known operator with its operand. A key's plain value is an ``eq`` at the path of the key."""
 
@@ -157,6 +178,11 @@ class Operation:
     operand: object
     path: Path
     ignore_case: bool = False
+
+    @property
+    def names(self) -> Iterable[str]:
+        """The names of the key and of the operator."""
+        return (self.key.name, self.operator)
 
     @property
     def fits(self) -> bool:
@@ -186,23 +212,20 @@ def _walk_group(group: Group) -> Iterator[ConditionNode]:
             yield Combinator(value, path)
             for index, element in enumerate(value if is_array(value) else ()):
                 yield from _walk_group(Group(element, group.depth + 1, (*path, index)))
-        elif (key := CONDITION_KEYS.get(name)) is not None:
-            yield from _walk_key(key, value, path)
-
-
-def _walk_key(key: ConditionKey, value: object, path: Path) -> Iterator[ConditionNode]:
-    if not is_object(value):
-        yield Operation(key, Operator.EQ, value, path)
-        return
-    yield Operators(key, value, path)
-    for name, operand in value.items():
-        operator = find_operator(name)
-        if operator is not None:
-            yield Operation(key, operator, operand, (*path, name), ignore_case=value.get(IGNORE_CASE) is True)
+        elif (key := CONDITION_KEYS.get(name)) is None:
+            continue
+        elif is_object(value):
+            yield Operators(key, value, path)
+            ignore_case = value.get(IGNORE_CASE) is True
+            for operator_name, operand in value.items():
+                if (operator := find_operator(operator_name)) is not None:
+                    yield Operation(key, operator, operand, (*path, operator_name), ignore_case)
+        else:
+            yield Operation(key, Operator.EQ, value, path)
 
 
 @dataclass(frozen=True)
-class ValidRule:
+class ValidRule(Unnamed):
     """A rule whose conditions have no errors, so that checks can compare what they mean."""
 
     rule: RuleNode
@@ -254,7 +277,7 @@ class ValidRule:
 
 
 @dataclass(frozen=True)
-class RuleList:
+class RuleList(Unnamed):
     """All rules in order, those with valid conditions, and what the tenant says of its tables."""
 
     rules: tuple[RuleNode, ...]

@@ -13,8 +13,8 @@ from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from rules.conditions.implication import implies
+from rules.conditions.keys import Operator
 from rules.conditions.normal import Choice, Literal
-from rules.conditions.operators import Operator
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence

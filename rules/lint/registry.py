@@ -7,12 +7,13 @@ kind of finding, and has its checks.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 from time import thread_time
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar
 
 from rules.language import CachingDefaults
 from rules.lint.finding import Finding, Severity
-from rules.lint.suggest import Suggester
+from rules.lint.spelling import Suggester
 from tenantadmin.lib.core.work import check_work
 
 if TYPE_CHECKING:
@@ -20,7 +21,19 @@ if TYPE_CHECKING:
 
     from rules.json_text import Path
 
-Node = TypeVar("Node")
+
+class Node(Protocol):
+    """A part of a document.
+
+    Attributes:
+        names: what it has, by which `FindingKind.check` selects checks.
+    """
+
+    @property
+    def names(self) -> Iterable[str]: ...
+
+
+AnyNode = TypeVar("AnyNode", bound=Node)
 
 #: Reading the clock takes microseconds.
 _QUESTIONS_PER_READING: Final = 20
@@ -82,16 +95,20 @@ class FindingKind:
     hurts: bool = False
 
     def check(
-        self, node_type: type[Node]
+        self, node_type: type[AnyNode], *, names: Iterable[str] = ()
     ) -> Callable[
-        [Callable[[Node, Context], Iterable[Problem]]], Callable[[Node, Context], Iterable[Problem]]
+        [Callable[[AnyNode, Context], Iterable[Problem]]], Callable[[AnyNode, Context], Iterable[Problem]]
     ]:
-        """Register a check of this kind for one type of node."""
+        """Register a check of this kind for one type of node.
+
+        ``names``: the check is called only for nodes with one of these ``names``.
+        """
 
         def register(
-            function: Callable[[Node, Context], Iterable[Problem]],
-        ) -> Callable[[Node, Context], Iterable[Problem]]:
-            _CHECKS.setdefault(node_type, []).append((self, function))
+            function: Callable[[AnyNode, Context], Iterable[Problem]],
+        ) -> Callable[[AnyNode, Context], Iterable[Problem]]:
+            _CHECKS.setdefault(node_type, []).append(((self, function), frozenset(names)))
+            _NAMES.update(names)
             return function
 
         return register
@@ -111,7 +128,12 @@ class FindingKind:
         )
 
 
-_CHECKS: Final[dict[type, list[tuple[FindingKind, Callable[[Any, Context], Iterable[Problem]]]]]] = {}
+_Check: TypeAlias = "tuple[FindingKind, Callable[[Any, Context], Iterable[Problem]]]"
+
+#: The checks of each type of node, with the names that each is for, if not for all.
+_CHECKS: Final[dict[type, list[tuple[_Check, frozenset[str]]]]] = {}
+#: All these names.
+_NAMES: Final[set[str]] = set()
 FINDING_KINDS: Final[dict[str, FindingKind]] = {}
 
 
@@ -127,6 +149,12 @@ def declare(code: str, severity: Severity, meaning: str, *, hurts: bool = False)
     return FINDING_KINDS[code]
 
 
-def run_checks(node: object, context: Context) -> list[tuple[FindingKind, Problem]]:
-    """Run every check that is registered for the node's type. Each type has at least one."""
-    return [(kind, problem) for kind, function in _CHECKS[type(node)] for problem in function(node, context)]
+def select_checks(node: Node) -> list[_Check]:
+    """Return the checks to run for a node, in the order of their files, at least one."""
+    # Most checks are about something that most nodes lack. Many nodes of a document have the same names.
+    return _select(type(node), frozenset(_NAMES.intersection(node.names)))
+
+
+@lru_cache(maxsize=1_000)
+def _select(node_type: type[Node], names: frozenset[str]) -> list[_Check]:
+    return [check for check, wanted in _CHECKS[node_type] if not wanted or wanted & names]

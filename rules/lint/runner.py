@@ -11,14 +11,14 @@ from rules.language import Action, CachingDefaults, complete_rule
 from rules.lint import checks, limits  # noqa: F401 - importing checks registers them
 from rules.lint.finding import Finding, GrosslyMalformed, LintResult, Severity
 from rules.lint.nodes import Root, RuleList, RuleNode, ValidRule, read_node, walk_conditions
-from rules.lint.registry import Context, Problem, declare, run_checks
+from rules.lint.registry import Context, Problem, declare, select_checks
 from rules.tables.warehouse import ANY_TABLES, WarehouseTables
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rules.json_text import JsonObject, Path
-    from rules.lint.registry import FindingKind
+    from rules.lint.registry import FindingKind, Node
 
     _Hit: TypeAlias = tuple[FindingKind, Problem]
 
@@ -136,9 +136,10 @@ class _Lint:
                 self._context.incomplete.append(node.path)
         return valid
 
-    def _run(self, node: object) -> None:
-        for kind, problem in run_checks(node, self._context):
-            self._add(kind, problem)
+    def _run(self, node: Node) -> None:
+        for kind, check in select_checks(node):
+            for problem in check(node, self._context):
+                self._add(kind, problem)
 
     def _add(self, kind: FindingKind, problem: Problem) -> None:
         self._counts.update((kind.severity, kind))

@@ -13,12 +13,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from rules.conditions.casefold import fold_case
 from rules.conditions.implication import implies
-from rules.conditions.keys import CONDITION_KEYS, Kind
+from rules.conditions.keys import CONDITION_KEYS, Kind, Operator
 from rules.conditions.model import Test
 from rules.conditions.normal import Choice, Literal
-from rules.conditions.operators import Operator
+from rules.conditions.patterns import fold_case
 from rules.language import Action
 from rules.tables.logged import LoggedNames
 

@@ -1,30 +1,78 @@
-"""Find tables that the log spells in a way that a rule does not match, although it means them.
+"""Suggest what a misspelled word was meant to be, and find names that are spelled otherwise in the log.
 
 Conditions compare text. So a rule that is to keep a table out of the cache misses its other spellings.
 """
 
 from __future__ import annotations
 
+import difflib
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from rules.conditions.evaluate import matches_value
-from rules.conditions.keys import Kind
+from rules.conditions.keys import Kind, Operator
 from rules.conditions.model import Test, iterate_tests
-from rules.conditions.operators import Operator
 from rules.language import Action
 from rules.lint.sharing import find_deciding
 from rules.tables.logged import LoggedNames
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
 
     from rules.lint.nodes import ValidRule
     from rules.tables.warehouse import WarehouseTables
 
+#: There are no suggestions for longer names.
+_MAX_LENGTH: Final = 128
+
+
+_SIMILARITY: Final = 0.6
+
+
+#: Maximum number of names that one lint compares, to limit the time for a document of wrong names.
+_MAX_COMPARISONS: Final = 20_000
+
+
+def ask_nearest(nearest: str | None, *, otherwise: str = ".") -> str:
+    """Return the end of a message: the question for the nearest name, or what it says without one."""
+    return otherwise if nearest is None else f"; did you mean {nearest}?"
+
+
+class Suggester:
+    """Suggests names until the maximum number of comparisons is used up."""
+
+    def __init__(self) -> None:
+        self._comparisons_left = _MAX_COMPARISONS
+        self._cache: dict[tuple[str, int, float], str | None] = {}
+
+    def find_nearest(
+        self, name: str, candidates: Collection[str], *, similarity: float | None = None
+    ) -> str | None:
+        """Return the candidate that is most similar to the name, without case; None if none is similar.
+
+        ``similarity`` is from 0 to 1. Results are cached by the identity of ``candidates``: pass the same
+        object for the same names.
+        """
+        cutoff = _SIMILARITY if similarity is None else similarity
+        key = (name, id(candidates), cutoff)
+        if key not in self._cache:
+            self._cache[key] = self._compare(name, candidates, cutoff)
+        return self._cache[key]
+
+    def _compare(self, name: str, candidates: Collection[str], cutoff: float) -> str | None:
+        if len(name) > _MAX_LENGTH or len(candidates) > self._comparisons_left:
+            return None
+        self._comparisons_left -= len(candidates)
+        lowered = {candidate.lower(): candidate for candidate in candidates}
+        nearest = difflib.get_close_matches(name.lower(), lowered, n=1, cutoff=cutoff)
+        return lowered[nearest[0]] if nearest else None
+
+
 #: The most spellings of a test that a finding names. One more is looked for, to say that there are more.
 MAX_NAMED: Final = 3
+
+
 _KEEPING_OUT: Final = frozenset({Action.BYPASS, Action.DENY})
 
 

@@ -12,7 +12,7 @@ from rules.lint.checks.dangling_invalidate_reference import DANGLING_INVALIDATE_
 from rules.lint.checks.rule_removed_still_referenced import RULE_REMOVED_STILL_REFERENCED
 from rules.lint.deletion import find_removed
 from rules.lint.finding import Finding, LintResult
-from rules.lint.registry import Context, run_checks
+from rules.lint.registry import Context, select_checks
 from rules.lint.runner import ANY_TENANT, lint_ruleset
 from rules.tables.warehouse import ANY_TABLES, WarehouseTables
 
@@ -47,7 +47,8 @@ def lint_deletions(
             active_marker_targets=active_marker_targets,
             confirmed=confirmed,
         )
-        for kind, problem in run_checks(removed, context)
+        for kind, check in select_checks(removed)
+        for problem in check(removed, context)
     ]
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from rules.conditions.casefold import fold_case
-from rules.conditions.globs import glob_matches
+from rules.conditions.patterns import fold_case, glob_matches
 from rules.tables.names import NameIndex
 
 if TYPE_CHECKING:

@@ -26,9 +26,9 @@ from analytics.queues import (
     count_running_builds,
     read_staleness,
 )
+from logs.notifications import sweep_age
 from logs.pending import pending_state
 from logs.sql.sandbox import missing_restrictions
-from logs.sweep import sweep_age
 from tenantadmin.lib.core import metrics
 from tenantadmin.lib.core.queues import read_queues
 from tenantadmin.lib.core.version import service_version

@@ -1,15 +1,83 @@
-"""Sentry and OpenTelemetry, configured by environment variables. Their packages are optional."""
+"""Sentry and OpenTelemetry, by environment variables, without tokens and queries. Packages are optional.
+
+Queries of this service hold tokens of sign-ins, one-time links and links that end mails; paths hold neither.
+"""
 
 from __future__ import annotations
 
 import os
+import re
 from importlib import import_module
-from typing import Any
+from typing import Any, Final
 
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 
-from tenantadmin.run.scrubbing import SpanScrubber, scrub_event
+REMOVED: Final = "[removed]"
+
+
+#: Members and attributes that are queries, or that hold credentials.
+_SECRET_NAMES: Final = frozenset(
+    {
+        *("query_string", "url.query", "http.query", "url.fragment", "http.fragment"),
+        *("authorization", "cookie", "cookies", "set-cookie", "x-csrftoken"),
+    }
+)
+
+
+#: Personal access tokens, refresh tokens and signed tokens, wherever they stand.
+_TOKEN: Final = re.compile(r"tas_[a-z]+_[\w-]+|\beyJ[\w-]{10,}\.[\w.-]+")
+
+
+#: A query or fragment after an address or a path.
+_QUERY: Final = re.compile(r"((?:\b[a-z][a-z0-9+.-]*:/)?/[^\s?#\"'<>]*)[?#][^\s\"'<>]+", re.IGNORECASE)
+
+
+def scrub_text(text: str) -> str:
+    """Return ``text`` without tokens, and without the queries of addresses in it."""
+    return _TOKEN.sub(REMOVED, _QUERY.sub(rf"\1?{REMOVED}", text))
+
+
+def scrub(value: Any) -> Any:
+    """Return a JSON value without tokens and queries."""
+    if isinstance(value, str):
+        return scrub_text(value)
+    if isinstance(value, dict):
+        return {key: REMOVED if _is_secret(key) else scrub(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [scrub(inner) for inner in value]
+    return value
+
+
+def scrub_event(event: Any, hint: Any) -> Any:  # noqa: ARG001 - Sentry's signature
+    """Scrub an event, transaction or breadcrumb of Sentry before it is sent."""
+    return scrub(event)
+
+
+class SpanScrubber:
+    """A span processor of OpenTelemetry that scrubs the attributes with which a span starts."""
+
+    def on_start(self, span: Any, parent_context: Any = None) -> None:  # noqa: ARG002
+        for name, value in dict(span.attributes or {}).items():
+            clean = REMOVED if _is_secret(name) else scrub(value)
+            if clean != value:
+                span.set_attribute(name, clean)
+
+    def _on_ending(self, span: Any) -> None:
+        """Do nothing: attributes that are set later hold no addresses."""
+
+    def on_end(self, span: Any) -> None:
+        """Do nothing."""
+
+    def shutdown(self) -> None:
+        """Do nothing."""
+
+    def force_flush(self, timeout_millis: int = 30_000) -> bool:  # noqa: ARG002
+        return True
+
+
+def _is_secret(name: Any) -> bool:
+    return str(name).lower() in _SECRET_NAMES
 
 
 def start() -> None:

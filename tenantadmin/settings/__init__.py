@@ -146,7 +146,7 @@ CACHES = {
         "LOCATION": REDIS_URL,
         # Releases before version 2 pickled values, which this one neither reads nor writes.
         "VERSION": 2,
-        "OPTIONS": {**REDIS_OPTIONS, "serializer": "tenantadmin.lib.core.cache_values.CacheSerializer"},
+        "OPTIONS": {**REDIS_OPTIONS, "serializer": "tenantadmin.lib.core.rendering.CacheSerializer"},
     }
 }
 RATE_LIMIT_NAMESPACE = "tenantadmin-limits"
@@ -176,7 +176,7 @@ FORMAT_MODULE_PATH = "tenantadmin.formats"
 
 # --- Security -------------------------------------------------------------------------------
 
-CSRF_FAILURE_VIEW = "tenantadmin.lib.http.pages.answer_csrf_failure"
+CSRF_FAILURE_VIEW = "tenantadmin.lib.http.handler.answer_csrf_failure"
 #: Of pages that send no policy of their own. No inline script or style, no other host.
 CONTENT_SECURITY_POLICY = {
     "DIRECTIVES": {

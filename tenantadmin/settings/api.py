@@ -32,7 +32,7 @@ SPECTACULAR_SETTINGS = {
     "POSTPROCESSING_HOOKS": [
         "drf_spectacular.hooks.postprocess_schema_enums",
         "tenantadmin.contract.add_from_apps",
-        "tenantadmin.lib.http.finishing.finish_contract",
+        "tenantadmin.lib.http.schema.finish_contract",
     ],
     "COMPONENT_SPLIT_PATCH": False,
     "ENUM_SUFFIX": "",

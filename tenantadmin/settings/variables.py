@@ -9,9 +9,7 @@ import logging
 from pathlib import Path
 
 from logs.sql.options import SqlOptions, options_from
-from tenantadmin.conf.environment import Environment, Range
-from tenantadmin.conf.parsers import check_rate_limit
-from tenantadmin.conf.providers import read_providers
+from tenantadmin.conf.environment import Environment, Range, check_rate_limit, read_providers
 from tenantadmin.run import embedded
 
 BASE_DIR = Path(__file__).resolve().parents[2]

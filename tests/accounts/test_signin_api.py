@@ -18,8 +18,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from django.test import Client
 
 from accounts.models import Account, Event, MagicLink, RefreshToken, Tenant, User
-from tenantadmin.conf.environment import Environment
-from tenantadmin.conf.providers import read_providers
+from tenantadmin.conf.environment import Environment, read_providers
 from tenantadmin.lib.core.timestamps import now
 from tests.accounts.issuer import Issuer, running_issuer
 from tests.accounts.support import at_once

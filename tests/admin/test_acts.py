@@ -18,8 +18,7 @@ from accounts.access.scopes import Scope
 from accounts.models import Domain, Event, PermissionGrant, PersonalAccessToken, RefreshToken, User
 from logs.cancelling import WATCH
 from logs.models import QueryRun
-from logs.sql.cancellation import Cancellation
-from logs.sql.errors import QueryCancelled
+from logs.sql.protocol import Cancellation, QueryCancelled
 from tenantadmin.lib.core.timestamps import now
 from tests import factories
 from tests.admin.filling import make_row

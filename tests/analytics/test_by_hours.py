@@ -38,7 +38,7 @@ from logs.compaction.convert import SCHEMA
 from logs.layout import HOUR_MS, day_prefix, day_start_ms, parts_prefix
 from logs.listing import list_day
 from logs.models import DayPart, Partition, PendingBuild, QuarantinedEntry, SupersededFile
-from logs.parts import lock_part
+from logs.partitions import lock_part
 from logs.pending import mark_days
 from logs.sources import log_source
 from logs.sql.protocol import DayFiles

@@ -15,7 +15,7 @@ from analytics.published.verify import stored_keys, verify_document
 from logs.audit import Reader
 from tenantadmin.lib.objectstore import LocalStore, copying, default_store
 from tenantadmin.lib.objectstore.copying import IncompleteCopy
-from tenantadmin.run.embedded.binaries import postgresql_program
+from tenantadmin.run.embedded.layout import postgresql_program
 from tests.analytics.builds import (
     DAY,
     LATER,

@@ -28,8 +28,8 @@ from logs.pending import ATTEMPTS_TO_WAIT_FOR, GATHER, LONGEST_RETRY, RETRY, fin
 from tenantadmin.celery import app
 from tenantadmin.lib.core.queues import queue_length
 from tenantadmin.lib.core.timestamps import now
-from tenantadmin.lib.database.locks import build_lock
-from tenantadmin.lib.jobs import work
+from tenantadmin.lib.database.connections import build_lock
+from tenantadmin.lib.jobs import queue
 from tenantadmin.lib.objectstore import ObjectNotFound, StoreError, default_store
 from tests.analytics.builds import TENANT, document, entry, put
 from tests.objects import read_object, save_object
@@ -115,7 +115,7 @@ def test_no_more_builds_are_sent_while_the_queue_is_full(monkeypatch: pytest.Mon
     monkeypatch.setattr(tasks.refresh_day, "apply_async", lambda given, *_, **__: sent.append(given[1]))
     mark_days(tenant=TENANT, days=[DAY, date(2026, 1, 2)])
     for length in (tasks.MAX_QUEUED, tasks.MAX_QUEUED - 1):
-        monkeypatch.setattr(work, "queue_length", lambda _, length=length: length)
+        monkeypatch.setattr(queue, "queue_length", lambda _, length=length: length)
         tasks.start_jobs()
     assert sent == ["2026-01-01"]
     tasks.start_jobs()

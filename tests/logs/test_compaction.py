@@ -18,13 +18,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from logs.columns import COLUMNS
-from logs.compaction import build, previous, rows, writer
+from logs.compaction import build, rows, writer
 from logs.compaction.build import CompactedDay, compact_day
-from logs.compaction.previous import PreviousBuild
+from logs.compaction.rows import PreviousBuild
 from logs.layout import day_prefix, day_start_ms
 from logs.listing import list_day
 from tenantadmin.lib.objectstore import LocalStore, StoreError
-from tenantadmin.lib.objectstore.batch import in_batches
+from tenantadmin.lib.objectstore.keys import in_batches
 from tests.analytics import raw
 from tests.objects import read_object, save_object
 
@@ -144,7 +144,7 @@ def test_reusing_hours_gives_the_same_rows_as_reading_everything(
     first: dict[str, bytes], following: list[dict[str, bytes | None]]
 ) -> None:
     with tempfile.TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(previous, "_MAX_SHARE_TO_READ", 1.0)
+        patch.setattr(rows, "_MAX_SHARE_TO_READ", 1.0)
         day = Day(Path(name))
         day.put(first)
         for change in [{}, *following]:

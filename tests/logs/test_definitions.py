@@ -25,6 +25,7 @@ from logs.definitions import (
     PASSED,
     REQUEST,
     SIZED,
+    STATUSES,
     STORED_MISS,
     TIMED,
     WAREHOUSE_TIME,
@@ -32,7 +33,6 @@ from logs.definitions import (
     hash_sql,
     hash_statement,
 )
-from logs.statuses import STATUSES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -42,7 +42,6 @@ PRODUCT = ("accounts", "analytics", "bench", "logs", "rules", "scripts", "tenant
 #: Files that name a status without counting anything.
 NAMING = {
     "logs/definitions.py": "the definitions",
-    "logs/statuses.py": "the names and meanings",
     "logs/columns.py": "the example of the column",
     "rules/match.py": "what the Gateway logs for each action",
     "analytics/replay/play.py": "what a replay gives each request",

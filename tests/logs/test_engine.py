@@ -8,7 +8,7 @@ import duckdb
 import pytest
 
 from logs.compaction import convert
-from logs.compaction.engine import connect
+from logs.compaction.writer import connect
 
 if TYPE_CHECKING:
     from pathlib import Path

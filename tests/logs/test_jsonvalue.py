@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from logs.jsonvalue import is_one_value
+from logs.tree import is_one_value
 
 if TYPE_CHECKING:
     from typing import BinaryIO

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from logs.compaction import previous
+from logs.compaction import rows
 from logs.compaction.convert import SCHEMA
-from logs.compaction.previous import HourState, PreviousBuild, UnusableFile, hours_to_read, read_batches
+from logs.compaction.rows import HourState, PreviousBuild, UnusableFile, hours_to_read, read_batches
 from logs.layout import day_prefix
 from logs.listing import DayListing, describe_day
 from tenantadmin.lib.objectstore import Entry
@@ -81,7 +81,7 @@ def write(path: Path, names: list[str]) -> None:
 
 
 def test_the_rows_of_a_file_are_read_in_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(previous, "_BATCH_ROWS", 3)
+    monkeypatch.setattr(rows, "_BATCH_ROWS", 3)
     path = tmp_path / "day.parquet"
     write(path, [*"abcdefghi"])
 
@@ -94,8 +94,8 @@ def test_the_rows_of_a_file_are_read_in_batches(tmp_path: Path, monkeypatch: pyt
     assert read(rows=9, groups=[0, 2]) == [*"abcdi"]
     assert read(rows=9, groups=[1]) == [*"efgh"]
     assert read(rows=9, groups=[]) == []
-    for rows in (8, 10):
-        with pytest.raises(UnusableFile, match=rf"^it has 9 rows, not {rows}$"):
-            read(rows=rows)
+    for count in (8, 10):
+        with pytest.raises(UnusableFile, match=rf"^it has 9 rows, not {count}$"):
+            read(rows=count)
     with pytest.raises(UnusableFile, match=r"^it has 5 rows, not 6$"):
         read(rows=10, groups=[0, 2])

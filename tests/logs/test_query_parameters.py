@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from logs.query_parameters import ParameterMisplaced, ValueMissing, fill_parameters, parameters_of
+from logs.queries import ParameterMisplaced, ValueMissing, fill_parameters, parameters_of
 
 CONNECTION = duckdb.connect(config={"threads": 1})
 

@@ -11,10 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from logs.compaction import build, spans, writer
-from logs.compaction.convert import SCHEMA
-from logs.compaction.previous import UnusableFile
-from logs.compaction.spans import (
+from logs.compaction import build, writer
+from logs.compaction.build import (
     SPANS,
     HourFile,
     find_spans,
@@ -24,6 +22,8 @@ from logs.compaction.spans import (
     write_repeats,
     write_span,
 )
+from logs.compaction.convert import SCHEMA
+from logs.compaction.rows import UnusableFile
 from logs.compaction.writer import write_day
 from logs.layout import DAY_MS, HOUR_MS, day_start_ms
 from tests.analytics import raw
@@ -110,7 +110,7 @@ def test_the_digest_of_a_span_changes_with_its_rows_only(tmp_path: Path) -> None
 def test_many_rows_in_a_span_of_another_hour_have_no_digest(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(spans, "_MAX_DIGESTED", 2)
+    monkeypatch.setattr(build, "_MAX_DIGESTED", 2)
     file = hour_file(tmp_path / "7.parquet", [row(1), row(2), row(DAY_MS), row(DAY_MS), row(DAY_MS)])
     found = find_spans(file.path, day=DAY, hour=7)
     assert {span: (item.rows, bool(item.digest)) for span, item in found.items()} == {
@@ -285,7 +285,7 @@ def test_after_a_change_the_other_hours_keep_their_shared_entries(tmp_path: Path
 def test_changed_hours_share_the_same_as_if_all_hours_were_new(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, literals: int
 ) -> None:
-    monkeypatch.setattr(spans, "_MAX_LITERALS", literals)
+    monkeypatch.setattr(build, "_MAX_LITERALS", literals)
     chosen = random.Random(7)  # noqa: S311 - the same hours in every run
     hours = Hours(tmp_path)
     for _ in range(5):

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from django.core.management import call_command
 
-from logs.compaction.table_names import MAX_NAMES, TableNames, count_table_names
+from logs.compaction.build import MAX_NAMES, TableNames, count_table_names
 from logs.models import Partition
 from logs.table_names import read_table_names, spelled_tables
 from tenantadmin.lib.core.timestamps import now

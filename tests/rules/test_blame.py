@@ -10,7 +10,6 @@ from django.test.utils import CaptureQueriesContext
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rules import blaming
 from rules.blame import blame
 from tests import factories
 from tests.conftest import ApiClient
@@ -157,7 +156,7 @@ class TestOperation:
     def test_values_older_than_the_limit_are_marked(
         self, client: ApiClient, rules: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(blaming, "MAX_REVISIONS", 2)
+        monkeypatch.setattr("rules.blame.MAX_REVISIONS", 2)
         fields = {it["path"]: it for it in client.get(f"{rules}/blame").json()["rules"][0]["fields"]}
         assert fields["/ttlSeconds"] == {
             "path": "/ttlSeconds",

@@ -11,9 +11,9 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from accounts.models import Event, Revision
+from rules.diff import rebase_rules
 from rules.drafts import DraftNotFound, TooManyDrafts, create_draft, publish_draft
 from rules.models import Marker, RuleDraft, Ruleset
-from rules.rebasing import rebase_rules
 from rules.ruleset import read_ruleset
 from rules.write import write_ruleset
 from tenantadmin.lib.core.errors import Conflict

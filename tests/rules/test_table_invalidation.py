@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rules.conditions.globs import glob_matches
+from rules.conditions.patterns import glob_matches
 from rules.language import Action, complete_rule, read_rules
 from rules.match import decide
 from rules.models import Marker

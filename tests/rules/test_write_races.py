@@ -21,9 +21,8 @@ from rules.markers import (
     update_marker,
 )
 from rules.models import Marker
-from rules.restore import restore_ruleset
 from rules.ruleset import read_ruleset
-from rules.write import write_ruleset
+from rules.write import restore_ruleset, write_ruleset
 from tenantadmin.lib.core.errors import Conflict, ValidationFailed
 from tenantadmin.lib.core.timestamps import parse_timestamp
 from tests.racing import (

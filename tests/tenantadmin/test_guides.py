@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from tenantadmin.guides import GUIDES
+from tenantadmin.views import GUIDES
 
 if TYPE_CHECKING:
     from django.test import Client

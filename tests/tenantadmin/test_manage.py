@@ -14,7 +14,7 @@ import pytest
 from django.db import ProgrammingError, connection, transaction
 
 from manage import needs_servers
-from tenantadmin.lib.database.unmigrated import NOT_MIGRATED, is_missing_migrations
+from tenantadmin.lib.database.connections import NOT_MIGRATED, is_missing_migrations
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

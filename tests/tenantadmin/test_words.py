@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from logs.statuses import STATUSES
+from logs.definitions import STATUSES
 
 if TYPE_CHECKING:
     from django.test import Client

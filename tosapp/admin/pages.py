@@ -24,7 +24,9 @@ from tenantadmin.lib.core.errors import ApiError, BadRequest, Conflict
 from tenantadmin.lib.core.timestamps import format_timestamp
 from tenantadmin.lib.http.csv_files import stream_csv
 from tenantadmin.lib.http.difference import diff_texts
+from tenantadmin.lib.core.errors import ApiError, Conflict
 from tenantadmin.lib.http.health import ObjectStoreUnreachable
+from tenantadmin.lib.http.streaming import stream_csv
 from tenantadmin.lib.objectstore import StoreError
 from tosapp.models import Acknowledgement
 from tosapp.publishing import HASH, Terms, active_terms, publish, require_terms

@@ -18,7 +18,7 @@ from django.utils.crypto import salted_hmac
 from accounts.events import record_event
 from accounts.models.events import EventKind
 from accounts.signin.staff.sessions import is_freshly_proven, second_factors, ways_used
-from tenantadmin.lib.core.addresses import client_address, network_of
+from tenantadmin.lib.core.hosts import client_address, network_of
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse

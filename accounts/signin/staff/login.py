@@ -50,6 +50,9 @@ from accounts.signin.state import Purpose, bind_browser, new_browser_id
 from tenantadmin.lib.core.addresses import client_address, network_of
 from tenantadmin.lib.core.emails import check_email, normalize_email
 from tenantadmin.lib.core.errors import ApiError, Forbidden, RateLimited
+from tenantadmin.lib.core.emails import check_email
+from tenantadmin.lib.core.errors import ApiError, Forbidden
+from tenantadmin.lib.core.hosts import client_address
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse

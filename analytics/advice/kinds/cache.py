@@ -29,6 +29,7 @@ from rules.conditions import parse_conditions
 from rules.conditions.casefold import fold_case
 from rules.conditions.globs import glob_matches
 from rules.dialects.tables import WITHOUT_SCHEMA
+from rules.dialects.text import WITHOUT_SCHEMA
 from rules.language import complete_rule
 from rules.tables.names import is_any
 from tenantadmin.lib.core.formats import count

@@ -14,7 +14,7 @@ from analytics.watch.facts import DigestPeriod
 from analytics.watch.verdict import find_closing_of_all
 from analytics.words.digests import digest_document, render_digest
 from tenantadmin.lib.core.rendering import dump_json
-from tenantadmin.lib.database.locks import Busy
+from tenantadmin.lib.database.connections import Busy
 from tenantadmin.lib.objectstore import StoreError, default_store
 from tenantadmin.lib.terminal import visible
 

@@ -17,7 +17,7 @@ from analytics.numbers.state import LostRollups, mark_missing_objects
 from analytics.numbers.store import day_builds
 from logs.listing import find_tenants
 from logs.models import Partition
-from tenantadmin.lib.database.locks import Busy
+from tenantadmin.lib.database.connections import Busy
 from tenantadmin.lib.objectstore import StoreError, default_store
 from tenantadmin.lib.terminal import visible
 

@@ -22,7 +22,7 @@ from analytics.models import Mining, Recommendation
 from tenantadmin.lib.core.errors import ApiError
 from tenantadmin.lib.core.formats import percent
 from tenantadmin.lib.core.rendering import dump_json
-from tenantadmin.lib.database.locks import Busy
+from tenantadmin.lib.database.connections import Busy
 from tenantadmin.lib.objectstore import default_store
 from tenantadmin.lib.terminal import visible
 

@@ -20,7 +20,7 @@ from rules.ruleset import read_ruleset
 from tenantadmin.lib.core.errors import ApiError
 from tenantadmin.lib.core.formats import percent
 from tenantadmin.lib.core.rendering import dump_json
-from tenantadmin.lib.database.locks import Busy
+from tenantadmin.lib.database.connections import Busy
 from tenantadmin.lib.objectstore import default_store
 from tenantadmin.lib.terminal import visible
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from rules.dialects.depends import find_time
+from rules.dialects.words import find_time
 from rules.language import Action
 from rules.lint.finding import Severity
 from rules.lint.nodes import ValidRule

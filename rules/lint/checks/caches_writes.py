@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from rules.conditions.operators import Operator
+from rules.conditions.keys import Operator
 from rules.language import Action
 from rules.lint.finding import Severity
 from rules.lint.nodes import ValidRule

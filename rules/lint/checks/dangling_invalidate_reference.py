@@ -8,7 +8,7 @@ from rules.json_text import show_text
 from rules.lint.finding import Severity
 from rules.lint.nodes import RuleList
 from rules.lint.registry import Context, Problem, declare
-from rules.lint.suggest import ask_nearest
+from rules.lint.spelling import ask_nearest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -18,7 +18,7 @@ DISABLED_INVALIDATOR = declare(
 )
 
 
-@DISABLED_INVALIDATOR.check(RuleNode)
+@DISABLED_INVALIDATOR.check(RuleNode, names=["enabled"])
 def check_rule(node: RuleNode, _context: Context) -> Iterator[Problem]:
     """Warn that a disabled rule does not invalidate."""
     if not node.enabled and node.targets:

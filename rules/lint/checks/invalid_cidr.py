@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rules.conditions.networks import InvalidCidr, parse_network
-from rules.conditions.operators import Operator
+from rules.conditions.keys import Operator
+from rules.conditions.patterns import InvalidCidr, parse_network
 from rules.json_text import is_array, show_text
 from rules.lint.finding import Severity, encodable
 from rules.lint.nodes import Operation
@@ -21,10 +21,10 @@ INVALID_CIDR = declare(
 )
 
 
-@INVALID_CIDR.check(Operation)
+@INVALID_CIDR.check(Operation, names=[Operator.CIDR])
 def check_operation(node: Operation, _context: Context) -> Iterator[Problem]:
     """Require valid networks."""
-    if node.operator is not Operator.CIDR or not node.fits:
+    if not node.fits:
         return
     if is_array(node.operand):
         for index, element in enumerate(node.operand):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from rules.conditions.operators import Operator
-from rules.conditions.regex import MAX_PATTERN, InvalidRegex, compile_regex
+from rules.conditions.keys import Operator
+from rules.conditions.patterns import MAX_PATTERN, InvalidRegex, compile_regex
 from rules.lint.finding import Severity, encodable
 from rules.lint.nodes import Operation
 from rules.lint.registry import Context, Problem, declare
@@ -23,16 +23,11 @@ _MAX_COMPILED_SIZE: Final = 800_000
 _FAILED_SIZE: Final = 8_000
 
 
-@INVALID_REGEX.check(Operation)
+@INVALID_REGEX.check(Operation, names=[Operator.REGEX])
 def check_operation(node: Operation, context: Context) -> Iterator[Problem]:
     """Require patterns that compile."""
     pattern = node.operand
-    if (
-        node.operator is Operator.REGEX
-        and node.fits
-        and isinstance(pattern, str)
-        and len(pattern) <= MAX_PATTERN
-    ):
+    if node.fits and isinstance(pattern, str) and len(pattern) <= MAX_PATTERN:
         problem = _find_problem(pattern, ignore_case=node.ignore_case, context=context)
         if problem is not None:
             yield Problem(node.path, f"The pattern does not compile as RE2: {problem}.")

@@ -20,7 +20,7 @@ INVALID_RULE_ID = declare(
 )
 
 
-@INVALID_RULE_ID.check(RuleNode)
+@INVALID_RULE_ID.check(RuleNode, names=["id"])
 def check_rule(node: RuleNode, _context: Context) -> Iterator[Problem]:
     """Limit the characters of ids, because ids are used in logs, file names and URLs."""
     rule_id = node.fields.get("id")

@@ -19,7 +19,7 @@ INVALIDATE_WITHOUT_TARGETS = declare(
 )
 
 
-@INVALIDATE_WITHOUT_TARGETS.check(RuleNode)
+@INVALIDATE_WITHOUT_TARGETS.check(RuleNode, names=["action", "invalidateRules"])
 def check_rule(node: RuleNode, _context: Context) -> Iterator[Problem]:
     """Require at least one target."""
     if node.action is Action.INVALIDATE and node.lacks_targets:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from rules.conditions.operators import IGNORE_CASE
+from rules.conditions.keys import IGNORE_CASE
 from rules.json_text import is_object
 from rules.language import RULE_FIELDS
 from rules.lint.finding import Severity
@@ -19,14 +19,15 @@ MISSING_PROPERTY = declare(
     Severity.ERROR,
     "A rule lacks its `id`, or a condition key has an object without an operator.",
 )
+_REQUIRED: Final = [field for field in RULE_FIELDS.values() if field.required]
 
 
 @MISSING_PROPERTY.check(RuleNode)
 def check_rule(node: RuleNode, _context: Context) -> Iterator[Problem]:
     """Require the mandatory fields of a rule."""
     if is_object(node.value):
-        for field in RULE_FIELDS.values():
-            if field.required and field.name not in node.fields:
+        for field in _REQUIRED:
+            if field.name not in node.fields:
                 yield Problem((*node.path, field.name), f"A rule must have {field.type} as its {field.name}.")
 
 

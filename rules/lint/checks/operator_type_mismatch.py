@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from rules.conditions.keys import Kind
-from rules.conditions.operators import IGNORE_CASE, OPERATORS
+from rules.conditions.keys import IGNORE_CASE, OPERATORS, Kind
 from rules.lint.finding import Severity
 from rules.lint.nodes import Operation, Operators
 from rules.lint.registry import Context, Problem, declare

@@ -5,10 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from rules.conditions.globs import MAX_GLOB, MAX_GLOBS
-from rules.conditions.keys import Kind
-from rules.conditions.operators import Operator
-from rules.conditions.regex import MAX_PATTERN
+from rules.conditions.keys import Kind, Operator
+from rules.conditions.patterns import MAX_GLOB, MAX_GLOBS, MAX_PATTERN
 from rules.json_text import (
     has_forbidden_characters,
     is_array,
@@ -21,7 +19,7 @@ from rules.language import RULE_FIELDS, Action
 from rules.lint.finding import Severity
 from rules.lint.nodes import Operation, Root, RuleNode
 from rules.lint.registry import Context, Problem, declare
-from rules.lint.suggest import ask_nearest
+from rules.lint.spelling import ask_nearest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -52,7 +50,7 @@ def check_document(node: Root, _context: Context) -> Iterator[Problem]:
         yield Problem(("tenantId",), f"tenantId must be a UUID, not {show_text(tenant_id)}.")
 
 
-@OUT_OF_RANGE.check(RuleNode)
+@OUT_OF_RANGE.check(RuleNode, names=["action", "ttlSeconds", "varyBy", "name", "description"])
 def check_rule(node: RuleNode, context: Context) -> Iterator[Problem]:
     """Check the TTL, the action and the characters of texts."""
     ttl, field = read_integer(node.fields.get("ttlSeconds")), RULE_FIELDS["ttlSeconds"]

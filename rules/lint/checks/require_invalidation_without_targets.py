@@ -18,7 +18,7 @@ REQUIRE_INVALIDATION_WITHOUT_TARGETS = declare(
 )
 
 
-@REQUIRE_INVALIDATION_WITHOUT_TARGETS.check(RuleNode)
+@REQUIRE_INVALIDATION_WITHOUT_TARGETS.check(RuleNode, names=["requireInvalidation"])
 def check_rule(node: RuleNode, _context: Context) -> Iterator[Problem]:
     """Require targets if invalidation is required."""
     if node.fields.get("requireInvalidation") is True and node.lacks_targets:

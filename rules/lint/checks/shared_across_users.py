@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rules.dialects.depends import find_certain_word
+from rules.dialects.words import find_certain_word
 from rules.json_text import is_object
 from rules.language import Action
 from rules.lint.finding import Severity

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from rules.conditions.everything import without_presence
-from rules.conditions.implication import implies
-from rules.conditions.keys import CONDITION_KEYS
+from rules.conditions.implication import implies, without_presence
+from rules.conditions.keys import CONDITION_KEYS, Operator
 from rules.conditions.model import Test
 from rules.conditions.normal import Literal
-from rules.conditions.operators import Operator
 from rules.lint.finding import Severity
 from rules.lint.nodes import ValidRule
 from rules.lint.registry import Context, Problem, declare

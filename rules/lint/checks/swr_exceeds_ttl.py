@@ -18,7 +18,7 @@ SWR_EXCEEDS_TTL = declare(
 )
 
 
-@SWR_EXCEEDS_TTL.check(RuleNode)
+@SWR_EXCEEDS_TTL.check(RuleNode, names=["staleWhileRevalidate"])
 def check_rule(node: RuleNode, _context: Context) -> Iterator[Problem]:
     """Limit the stale window to the TTL."""
     window, ttl = node.stale_while_revalidate, node.ttl_seconds

@@ -19,7 +19,7 @@ SWR_NOT_CACHEABLE = declare(
 )
 
 
-@SWR_NOT_CACHEABLE.check(RuleNode)
+@SWR_NOT_CACHEABLE.check(RuleNode, names=["staleWhileRevalidate"])
 def check_rule(node: RuleNode, _context: Context) -> Iterator[Problem]:
     """Allow ``staleWhileRevalidate`` only on cache rules."""
     if "staleWhileRevalidate" in node.fields and node.action not in {Action.CACHE, None}:

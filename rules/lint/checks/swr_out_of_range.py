@@ -18,7 +18,7 @@ SWR_OUT_OF_RANGE = declare(
 )
 
 
-@SWR_OUT_OF_RANGE.check(RuleNode)
+@SWR_OUT_OF_RANGE.check(RuleNode, names=["staleWhileRevalidate"])
 def check_rule(node: RuleNode, _context: Context) -> Iterator[Problem]:
     """Check the bounds of the stale window."""
     field = RULE_FIELDS["staleWhileRevalidate"]

@@ -6,7 +6,7 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-from rules.conditions.operators import Operator
+from rules.conditions.keys import Operator
 from rules.json_text import show_text
 from rules.lint import limits
 from rules.lint.finding import Severity

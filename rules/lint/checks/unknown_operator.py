@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from rules.conditions.operators import IGNORE_CASE, OPERATOR_ALIASES, Operator, find_operator
+from rules.conditions.keys import IGNORE_CASE, OPERATOR_ALIASES, Operator, find_operator
 from rules.json_text import show_text
 from rules.lint.finding import Severity
 from rules.lint.nodes import Operators
 from rules.lint.registry import Context, Problem, declare
-from rules.lint.suggest import ask_nearest
+from rules.lint.spelling import ask_nearest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,7 +9,7 @@ from rules.language import READ_ONLY_PROPERTIES, RULE_FIELDS
 from rules.lint.finding import Severity
 from rules.lint.nodes import Root, RuleNode
 from rules.lint.registry import Context, Problem, declare
-from rules.lint.suggest import ask_nearest
+from rules.lint.spelling import ask_nearest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from rules.conditions.operators import Operator
+from rules.conditions.keys import Operator
 from rules.json_text import is_array, show_text
 from rules.lint.finding import Severity
 from rules.lint.nodes import Operation
 from rules.lint.registry import Context, Problem, declare
-from rules.lint.suggest import ask_nearest
+from rules.lint.spelling import ask_nearest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -60,11 +60,9 @@ _CAPITALS: Final = {
 _MISSPELT: Final = 0.8
 
 
-@UNKNOWN_VALUE.check(Operation)
+@UNKNOWN_VALUE.check(Operation, names=_VALUES)
 def check_operation(node: Operation, context: Context) -> Iterator[Problem]:
     """Warn about values that match no statement, such as ``"statementType": "select"``."""
-    if node.key.name not in _VALUES:
-        return
     if node.operator in _PIECES:
         yield from _check_piece(node)
     elif node.operator not in _OPERATORS:

@@ -9,7 +9,7 @@ from rules.language import VARY_COLUMNS
 from rules.lint.finding import Severity
 from rules.lint.nodes import RuleNode
 from rules.lint.registry import Context, Problem, declare
-from rules.lint.suggest import ask_nearest
+from rules.lint.spelling import ask_nearest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,7 +19,7 @@ UNKNOWN_VARY_COLUMN = declare(
 )
 
 
-@UNKNOWN_VARY_COLUMN.check(RuleNode)
+@UNKNOWN_VARY_COLUMN.check(RuleNode, names=["varyBy"])
 def check_rule(node: RuleNode, context: Context) -> Iterator[Problem]:
     """Allow only columns that a request carries."""
     for index, column in enumerate(node.vary_by):

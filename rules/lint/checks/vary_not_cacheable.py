@@ -17,7 +17,7 @@ VARY_NOT_CACHEABLE = declare(
 )
 
 
-@VARY_NOT_CACHEABLE.check(RuleNode)
+@VARY_NOT_CACHEABLE.check(RuleNode, names=["varyBy"])
 def check_rule(node: RuleNode, _context: Context) -> Iterator[Problem]:
     """Allow ``varyBy`` only on cache rules."""
     if "varyBy" in node.fields and node.action not in {Action.CACHE, None}:

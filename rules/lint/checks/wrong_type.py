@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from rules.conditions.operators import IGNORE_CASE, Operator, describe_shape, find_wrong_elements
+from rules.conditions.keys import IGNORE_CASE, Operator, describe_shape, find_wrong_elements
 from rules.json_text import is_array, is_object, name_type, read_integer
-from rules.language import READ_ONLY_PROPERTIES, RULE_FIELDS
-from rules.language.fields import FieldType
+from rules.language import READ_ONLY_PROPERTIES, RULE_FIELDS, FieldType
 from rules.lint.finding import Severity
 from rules.lint.nodes import Combinator, Group, Operation, Operators, Root, RuleNode
 from rules.lint.registry import Context, Problem, declare
@@ -25,6 +24,7 @@ _FITS: Final[dict[FieldType, Callable[[object], bool]]] = {
     FieldType.IDS: is_array,
     FieldType.COLUMNS: is_array,
 }
+_FIELD_FITS: Final = {name: _FITS[field.type] for name, field in RULE_FIELDS.items()}
 
 
 @WRONG_TYPE.check(Root)
@@ -41,9 +41,9 @@ def check_rule(node: RuleNode, _context: Context) -> Iterator[Problem]:
     if not is_object(node.value):
         yield Problem(node.path, f"A rule must be an object, not {name_type(node.value)}.")
     for name, value in node.fields.items():
-        field = RULE_FIELDS.get(name)
-        if field is not None and not _FITS[field.type](value):
-            yield Problem((*node.path, name), f"{name} must be {field.type}, not {_name_actual_type(value)}.")
+        if (fits := _FIELD_FITS.get(name)) is not None and not fits(value):
+            expected = RULE_FIELDS[name].type
+            yield Problem((*node.path, name), f"{name} must be {expected}, not {_name_actual_type(value)}.")
     for index, target in enumerate(node.targets):
         if not isinstance(target, str):
             yield Problem(

@@ -40,7 +40,7 @@ from tenantadmin.backoffice.audit.timeline import (
 from tenantadmin.lib.core.errors import BadRequest
 from tenantadmin.lib.core.formats import day_in_words
 from tenantadmin.lib.core.timestamps import now
-from tenantadmin.lib.http.csv_files import stream_csv
+from tenantadmin.lib.http.streaming import stream_csv
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -29,6 +29,9 @@ from tenantadmin.lib.core.emails import normalize_email
 from tenantadmin.lib.core.errors import BadRequest
 from tenantadmin.lib.core.timestamps import now
 from tenantadmin.lib.database.lateral import first_of_each, merge_first
+from tenantadmin.backoffice.audit.entries import ENTRY_OF
+from tenantadmin.backoffice.audit.kinds import Source
+from tenantadmin.lib.database.plans import first_of_each, merge_first
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -38,6 +41,8 @@ if TYPE_CHECKING:
 
     from tenantadmin.backoffice.audit.entries import Entry
     from tenantadmin.lib.database.lateral import Sql
+    from tenantadmin.backoffice.audit.filters import AuditFilter
+    from tenantadmin.lib.database.plans import Sql
 
 
 _FILTERS: Final = ("who", "what", "tenant", "account", "kind", "since", "until", "zone")

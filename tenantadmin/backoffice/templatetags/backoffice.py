@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, Final
 
 from django import template
 from django.conf import settings
 
 from accounts.dashboard import in_dashboard
-from rules.wording import label_of, say
 from tenantadmin.lib.core import formats, queues
 from tenantadmin.lib.http.formats import ago, moment, with_moments
 
@@ -47,14 +47,35 @@ def meaning(model: type[Model]) -> str:
     return said.partition(". ")[0].removesuffix(".") + "."
 
 
-register.filter(say)
+_PHRASES: Final = ((re.compile(r"'from' is later than 'to'\."), "The first day is later than the last."),)
+#: Members of requests, as fields of pages.
+_LABELS: Final = {
+    "from": "First day",
+    "to": "Last day",
+    "until": "Until",
+    "owners": "Owners",
+    "email": "Email",
+    "domain": "Domain",
+}
+
+
+@register.filter
+def say(text: str) -> str:
+    """Return a message of the API in the words of a page."""
+    for pattern, phrase in _PHRASES:
+        text = pattern.sub(phrase, text)
+    return text
 
 
 @register.filter
 def told_details(error: ApiError) -> list[tuple[str | None, str, str]]:
     """Return label, place and message of each detail that says more than the error itself."""
     return [
-        (label_of(detail.path), detail.path, say(detail.message))
+        (
+            _LABELS.get(detail.path.split("/")[1] if detail.path.startswith("/") else detail.path),
+            detail.path,
+            say(detail.message),
+        )
         for detail in error.details
         if detail.message != error.text
     ]

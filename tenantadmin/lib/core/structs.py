@@ -1,6 +1,6 @@
 """JSON objects of answers, declared once: what a service returns, what is sent, and what the contract says.
 
-``tenantadmin.lib.http.structs`` describes them in the contract. Decision 20 says why.
+``tenantadmin.lib.http.schema`` describes them in the contract. Decision 20 says why.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from django.utils.text import Truncator, capfirst
 from unfold.admin import ModelAdmin, TabularInline
 
 from tenantadmin.lib.core import formats
-from tenantadmin.lib.http import admin_search
+from tenantadmin.lib.http import admin_lists
 from tenantadmin.lib.http.admin_actions import FROM_RECORD, is_offered
 from tenantadmin.lib.http.admin_lists import LightList
 
@@ -129,7 +129,7 @@ class ReadOnlyAdmin(_ModelAdmin):
 
     def matching(self, term: str) -> Q:
         """Return the condition for rows in which one of ``search_fields`` matches ``term``."""
-        return admin_search.matching(self.model, self.search_fields, term)
+        return admin_lists.matching(self.model, self.search_fields, term)
 
     def get_search_results(
         self,

@@ -1,4 +1,7 @@
-"""Names of the contract's enumerations, for drf-spectacular's ``ENUM_NAME_OVERRIDES``."""
+"""Names of the contract's enumerations, for drf-spectacular's ``ENUM_NAME_OVERRIDES``.
+
+The settings import this module, so it imports nothing of DRF, which reads them.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +38,7 @@ ENUMERATIONS: Final = {
     "ReplayState": "analytics.replay.runs.REPLAY_STATES",
     "RevisionAction": "accounts.models.history.RevisionAction.values",
     "RevisionKind": "accounts.models.history.RevisionKind.values",
-    "RuleAction": "rules.serializers.rulesets.ACTIONS",
+    "RuleAction": "rules.serializers.ACTIONS",
     "SavingsStep": "analytics.reports.savings.STEPS",
     "Scope": "accounts.serializers.users.SCOPES",
     "SummaryKind": "analytics.published.verify.DOCUMENTS",

@@ -1,4 +1,4 @@
-"""HAL-style lists: ``_links`` with ``self``, ``parent`` and ``items``. Contract: General conventions."""
+"""HAL-style lists, shared parameters, and 304 for who has the document. Contract: General conventions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,11 @@ from uuid import UUID
 
 import msgspec
 from django.urls import reverse
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter
+from rest_framework.response import Response
 
+from tenantadmin.lib.core.rendering import names_etag
 from tenantadmin.lib.core.structs import JsonStruct
 
 if TYPE_CHECKING:
@@ -19,6 +23,8 @@ if TYPE_CHECKING:
 
 #: The placeholder for `hrefs` of resources that have a UUID.
 ANY_ID: Final = UUID(int=0)
+
+
 #: Characters that `reverse` does not quote in a path segment.
 _SAFE: Final = "~:@!$&'()*+,;="
 
@@ -99,3 +105,65 @@ def next_page(request: Request, cursor: str | None) -> Link | None:
         return None
     query = urlencode({**request.query_params.dict(), "cursor": cursor})
     return link(f"{request.path}?{query}")
+
+
+#: A caller that has the current document gets 304.
+IF_NONE_MATCH = OpenApiParameter(
+    "If-None-Match",
+    OpenApiTypes.STR,
+    OpenApiParameter.HEADER,
+    description="The ETag of the copy that the caller holds; 304 when it is still the present one.",
+)
+
+
+#: The caller sends this tag back in ``If-None-Match`` or ``If-Match``.
+ETAG = OpenApiParameter(
+    "ETag",
+    OpenApiTypes.STR,
+    OpenApiParameter.HEADER,
+    required=True,
+    response=[200, 201, 304],
+    description="A strong entity tag of this state.",
+)
+
+
+#: The address of a new resource, or the next address of a browser.
+LOCATION = OpenApiParameter(
+    "Location",
+    OpenApiTypes.URI_REF,
+    OpenApiParameter.HEADER,
+    required=True,
+    response=[201, 202, 302, 303],
+    description="The address to go on at.",
+)
+
+
+#: Why the caller does this, for the event.
+REASON = OpenApiParameter(
+    "X-Reason",
+    OpenApiTypes.STR,
+    OpenApiParameter.HEADER,
+    description="Why, percent-encoded, at most 500 characters; the event keeps it. Platform admins must give "
+    "it where the service requires a second factor of staff: 403 `second_factor_required` without it.",
+)
+
+
+#: The number of a revision.
+SEQ = OpenApiParameter("seq", {"type": "integer", "minimum": 0}, OpenApiParameter.PATH)
+
+
+#: Prevents a caller from overwriting a change that it has not seen.
+IF_MATCH = OpenApiParameter(
+    "If-Match",
+    OpenApiTypes.STR,
+    OpenApiParameter.HEADER,
+    description="The ETag that the caller read; 409 when the document has changed since.",
+)
+
+
+def not_modified(request: Request, etag: str) -> Response | None:
+    """Return 304 if ``If-None-Match`` has ``etag``: the caller has the current document. Otherwise None."""
+    header = request.META.get("HTTP_IF_NONE_MATCH")
+    if header is not None and names_etag(header, etag):
+        return Response(status=304, headers={"ETag": etag})
+    return None

@@ -1,4 +1,4 @@
-"""Turn an exception of a view into an error response. Contract: Errors.
+"""Turn an exception into an error response: JSON for machines, a page for browsers. Contract: Errors.
 
 An exception that is neither an `ApiError` nor known from Django or DRF is a fault of the service. It is
 logged with its traceback, and the response is a 500 that does not describe it.
@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import logging
 from http import HTTPStatus
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from django.conf import settings
+from django.contrib import admin
 from django.core.exceptions import PermissionDenied, SuspiciousOperation, TooManyFieldsSent
-from django.http import Http404
+from django.http import Http404, HttpResponse
+from django.template.loader import render_to_string
+from django.urls import reverse
 from rest_framework import exceptions as drf
 from rest_framework.response import Response
 from rest_framework.views import set_rollback
@@ -28,6 +31,11 @@ from tenantadmin.lib.core.errors import (
     Unauthorized,
     ValidationFailed,
 )
+from tenantadmin.lib.core.rendering import dump_json
+from tenantadmin.lib.core.request_context import current_request_id
+
+if TYPE_CHECKING:
+    from django.http import HttpRequest
 
 #: Replacements by code for messages of DRF that name Python types or do not say what to do.
 _PLAIN_MESSAGES: Final = {
@@ -35,6 +43,7 @@ _PLAIN_MESSAGES: Final = {
     "not-a-dict": "Send a JSON object.",
     "null": "Null is not allowed here: give a value, or leave the member out if it is optional.",
 }
+
 
 logger = logging.getLogger(__name__)
 
@@ -111,3 +120,73 @@ def _row(path: str, entry: Any) -> Detail:
 
 def _escape(key: str) -> str:
     return key.replace("~", "~0").replace("/", "~1")
+
+
+_ADMIN: Final = "/admin/"
+
+
+_TITLES: Final = {400: "This request is not valid", 403: "You may not see this", 404: "There is nothing here"}
+
+
+class ErrorPage(HttpResponse):
+    """An error as a page."""
+
+
+def wants_page(request: HttpRequest) -> bool:
+    """Return True if the caller is a browser that opens a page, or sends a form of one."""
+    return "text/html" in request.headers.get("Accept", "")
+
+
+def error_response(error: ApiError) -> HttpResponse:
+    """Return ``error`` as JSON."""
+    return HttpResponse(
+        dump_json(error.body()),
+        content_type="application/json",
+        status=error.status,
+        headers=error.headers,
+    )
+
+
+def answer_error(request: HttpRequest, error: ApiError) -> HttpResponse:
+    """Return ``error`` as a page, or as JSON if the caller is no browser."""
+    if not wants_page(request):
+        return error_response(error)
+    context = {
+        "title": _TITLES.get(error.status, "This did not work"),
+        "error": error,
+        "request_id": current_request_id(),
+    }
+    if error.status < 500 and request.path.startswith(_ADMIN) and admin.site.has_permission(request):
+        frame = {**admin.site.each_context(request), "trail": [("Home", reverse("admin:index"))]}
+        page = render_to_string("backoffice/failed.html", {**frame, **context}, request)
+    else:
+        # Without the database: it may be the cause.
+        home = _ADMIN if request.path.startswith(_ADMIN) else settings.DASHBOARD_URL
+        page = render_to_string("error.html", {**context, "home": home})
+    return ErrorPage(page, status=error.status, headers=error.headers)
+
+
+def answer_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:  # noqa: ARG001
+    """``handler404``."""
+    return answer_error(request, NotFound())
+
+
+def answer_forbidden(request: HttpRequest, exception: Exception) -> HttpResponse:  # noqa: ARG001
+    """``handler403``."""
+    return answer_error(request, Forbidden("This page is not open to you, or it does not exist."))
+
+
+def answer_bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """``handler400``."""
+    return answer_error(request, as_api_error(exception) or BadRequest())
+
+
+def answer_failure(request: HttpRequest) -> HttpResponse:
+    """``handler500``. Django has logged the traceback."""
+    return answer_error(request, InternalError())
+
+
+def answer_csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:  # noqa: ARG001
+    """``CSRF_FAILURE_VIEW``."""
+    message = "The form is too old, or the browser keeps no cookies. Open the page again, and send it again."
+    return answer_error(request, Forbidden(message))

@@ -21,7 +21,6 @@ from django.http import HttpResponse
 from django.middleware.gzip import GZipMiddleware
 from django.utils.deprecation import MiddlewareMixin
 
-from tenantadmin.lib.core.addresses import client_address
 from tenantadmin.lib.core.errors import (
     ApiError,
     BadRequest,
@@ -30,6 +29,7 @@ from tenantadmin.lib.core.errors import (
     NotFound,
     PayloadTooLarge,
 )
+from tenantadmin.lib.core.hosts import client_address
 from tenantadmin.lib.core.metrics import count_request
 from tenantadmin.lib.core.rendering import dump_json
 from tenantadmin.lib.core.request_context import (
@@ -39,8 +39,8 @@ from tenantadmin.lib.core.request_context import (
     set_address,
 )
 from tenantadmin.lib.core.serving import REFUSAL_KEY
+from tenantadmin.lib.http.handler import ErrorPage, answer_error, error_response
 from tenantadmin.lib.http.health import DatabaseUnreachable, readiness
-from tenantadmin.lib.http.pages import ErrorPage, answer_error, error_response
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -14,8 +14,8 @@ from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from tenantadmin.lib.core.emails import is_line
 from tenantadmin.lib.core.errors import ValidationFailed
-from tenantadmin.lib.core.lines import is_line
 from tenantadmin.lib.core.timestamps import format_timestamp, parse_timestamp
 from tenantadmin.lib.http.handler import validation_details
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from tempfile import SpooledTemporaryFile
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,22 +13,54 @@ from django.utils.cache import patch_vary_headers
 from django.utils.text import compress_sequence
 
 from tenantadmin.lib.core.rendering import dump_json
-from tenantadmin.lib.http.negotiation import accepts_gzip
+from tenantadmin.lib.core.spreadsheets import csv_bytes
+from tenantadmin.lib.core.timestamps import format_timestamp
+from tenantadmin.lib.http.parsers import accepts_gzip
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from rest_framework.request import Request
 
     from tenantadmin.lib.core.structs import JsonStruct
 
+_PIECE_ROWS: Final = 500
+
+
+def stream_csv(name: str, header: Sequence[str], rows: Iterable[Sequence[object]]) -> StreamingHttpResponse:
+    """Return a response with the file ``name``. It reads ``rows`` while it is sent."""
+    return StreamingHttpResponse(
+        _pieces(chain([header], rows)),
+        content_type="text/csv; charset=utf-8",
+        headers={"Content-Disposition": f'attachment; filename="{name}"'},
+    )
+
+
+def _pieces(rows: Iterable[Sequence[object]]) -> Iterator[bytes]:
+    left = iter(rows)
+    while piece := list(islice(left, _PIECE_ROWS)):
+        yield csv_bytes(piece, for_people=True, as_text=_text)
+
+
+def _text(value: object) -> str:
+    return format_timestamp(value) if isinstance(value, dt.datetime) else str(value)
+
+
 #: A list of this many items is compressed.
 _COMPRESSED_FROM: Final = 20
+
+
 #: Number of items that are rendered at a time.
 _BATCH: Final = 500
+
+
 #: Bytes of items that are kept in memory; more are kept in a temporary file.
 _MAX_SPOOLED: Final = 1 << 20
+
+
 _ITEMS: Final = b'"items":['
+
+
 #: Only the member of the links can have this text: in a JSON string, quotation marks are escaped.
 _NO_ITEMS: Final = _ITEMS + b"]"
 

@@ -5,7 +5,7 @@ killed worker is sent again, with the same id. `Kind.is_sent_once` is for mails 
 are never sent again once the mail server may have accepted them.
 
 Tenants take turns, and each has `PLACES`. A receiver that does not answer gets one attempt at a time and
-rests between two (`tenantadmin.lib.jobs.breaker`). All such attempts get at most half of a lane. So receivers
+rests between two (`tenantadmin.lib.jobs.queue`). All such attempts get at most half of a lane. So receivers
 that hang delay only their own messages.
 """
 
@@ -27,8 +27,8 @@ from django.db import models
 
 from tenantadmin.lib.core.outgoing import NotSent
 from tenantadmin.lib.core.timestamps import now
-from tenantadmin.lib.database.locks import advisory_lock
-from tenantadmin.lib.jobs import breaker
+from tenantadmin.lib.database.connections import advisory_lock
+from tenantadmin.lib.jobs import queue
 from tenantadmin.lib.jobs.queue import Job, Queue
 
 if TYPE_CHECKING:
@@ -218,7 +218,7 @@ class _Run:
             except Skipped as reason:
                 self._close(kind, message, kind.model.State.SKIPPED, error=str(reason))
                 continue
-            rest = breaker.seconds_to_rest(parcel.receiver)
+            rest = queue.seconds_to_rest(parcel.receiver)
             if rest is not None and (wait := self._wait_for(kind, parcel.receiver, rest)):
                 # The attempt does not count.
                 attempts = message.attempts - 1
@@ -288,7 +288,7 @@ class _Run:
         if isinstance(error, _Gone):
             return
         refusal = error if isinstance(error, NotSent) and error.has_answered else None
-        breaker.note(attempt.receiver, has_answered=error is None or refusal is not None)
+        queue.note(attempt.receiver, has_answered=error is None or refusal is not None)
         if error is None:
             return
         logger.warning(

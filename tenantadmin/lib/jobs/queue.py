@@ -1,32 +1,47 @@
-"""One queue for all work: which row is due, whose turn it is, and when it is tried again.
+"""One queue for all work: which row is due, whose turn it is, and when it is tried again. Celery works.
 
 A row waits in the database until its work is done, because a broker may lose a task and a worker may be
 killed. Taking a row moves its due time to after a lease that doubles with each attempt. So a lost row is due
 again without a watcher, and a row that fails rests longer each time.
+
+The state is in the cache, for all workers. Without it, every receiver counts as well.
 """
 
 from __future__ import annotations
 
+import hashlib
+import logging
+import time
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
+from django.core.cache import cache
 from django.db import models, transaction
 from django.db.models import Count, Q, Window
 from django.db.models.functions import Now, RowNumber
+from redis import RedisError
 
+from tenantadmin.lib.core.queues import queue_length
 from tenantadmin.lib.core.timestamps import now
+from tenantadmin.lib.database.connections import Busy
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from datetime import datetime
 
+    from celery.canvas import Signature
     from django.db.models import QuerySet
 
 #: The clocks of two machines differ by less.
 _CLOCKS_DIFFER: Final = timedelta(minutes=2)
+
+
 #: A job that was taken more often without being done fails again and again.
 ATTEMPTS_TO_FAIL: Final = 3
+
+
 _MAX_ATTEMPTS: Final = 30_000
 
 
@@ -125,3 +140,73 @@ class Queue(Generic[RowT]):
     def count_failing(self) -> int:
         """Return how many rows were taken again and again without being done."""
         return self.rows.filter(attempts__gt=ATTEMPTS_TO_FAIL).count()
+
+
+logger = logging.getLogger(__name__)
+
+
+def start_due(
+    queue: Queue[RowT], *, broker_queue: str, room: int, make_task: Callable[[RowT], Signature[Any]]
+) -> None:
+    """Send a task for each row whose turn it is, until ``room`` tasks wait in the broker's queue.
+
+    Rows with the same task share it. If it expires, its rows are due again.
+    """
+    rows = queue.take(limit=room - queue_length(broker_queue))
+    tasks = {(it.task, *it.args): it for it in map(make_task, rows)}
+    for task in tasks.values():
+        task.apply_async(expires=queue.lease.total_seconds())
+
+
+@contextmanager
+def attempt(what: str, *, tenant: object) -> Iterator[None]:
+    """Do a job in the block. If another worker does it, do nothing; its row is due again.
+
+    Raises:
+        Exception: it failed. The log has the tenant and the reason.
+    """
+    try:
+        yield
+    except Busy as reason:
+        logger.info("%s of tenant %s waits: %s", what, tenant, reason)
+    except Exception as error:
+        logger.error("%s of tenant %s failed, and is tried again: %s", what, tenant, error)  # noqa: TRY400
+        raise
+
+
+#: The rest after the first failure. It doubles with each, up to the longest.
+_FIRST_REST: Final = 10.0
+
+
+_LONGEST_REST: Final = 60.0
+
+
+#: Without an attempt, a failure is forgotten after this time.
+_FORGET_SECONDS: Final = 3_600
+
+
+def seconds_to_rest(receiver: str) -> float | None:
+    """Return how long a receiver must still rest; None if its last attempt was answered."""
+    try:
+        state = cache.get(_key(receiver))
+    except RedisError:
+        return None
+    return None if state is None else min(max(state[1] - time.time(), 0.0), _LONGEST_REST)
+
+
+def note(receiver: str, *, has_answered: bool) -> None:
+    """Note whether a receiver answered. An answer that refuses the message is one too."""
+    key = _key(receiver)
+    try:
+        if has_answered:
+            cache.delete(key)
+            return
+        failures = (cache.get(key) or [0])[0] + 1
+        rest = min(_FIRST_REST * 2 ** min(failures - 1, 10), _LONGEST_REST)
+        cache.set(key, [failures, time.time() + rest], timeout=_FORGET_SECONDS)
+    except RedisError:
+        pass
+
+
+def _key(receiver: str) -> str:
+    return f"receiver:{hashlib.blake2b(receiver.encode(), digest_size=16).hexdigest()}"

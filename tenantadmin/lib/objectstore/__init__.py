@@ -19,8 +19,14 @@ from urllib.parse import unquote, urlsplit
 
 from django.core.files.storage import storages
 
-from tenantadmin.lib.objectstore.batch import Batch, Entry
-from tenantadmin.lib.objectstore.keys import InvalidKey, ObjectNotFound, StoreError, check_prefix
+from tenantadmin.lib.objectstore.keys import (
+    Batch,
+    Entry,
+    InvalidKey,
+    ObjectNotFound,
+    StoreError,
+    check_prefix,
+)
 from tenantadmin.lib.objectstore.local import LocalStore
 from tenantadmin.lib.objectstore.storage import ObjectStore
 

@@ -15,8 +15,14 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from django.core.files import File
 from django.core.files.storage import FileSystemStorage
 
-from tenantadmin.lib.objectstore.batch import Entry
-from tenantadmin.lib.objectstore.keys import InvalidKey, ObjectNotFound, StoreError, check_key, check_prefix
+from tenantadmin.lib.objectstore.keys import (
+    Entry,
+    InvalidKey,
+    ObjectNotFound,
+    StoreError,
+    check_key,
+    check_prefix,
+)
 from tenantadmin.lib.objectstore.storage import ObjectStore
 
 if TYPE_CHECKING:

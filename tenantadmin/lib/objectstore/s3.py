@@ -13,8 +13,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from django.core.files import File
 from storages.backends.s3 import S3Storage
 
-from tenantadmin.lib.objectstore.batch import Entry
-from tenantadmin.lib.objectstore.keys import ObjectNotFound, StoreError, check_prefix, is_key
+from tenantadmin.lib.objectstore.keys import Entry, ObjectNotFound, StoreError, check_prefix, is_key
 from tenantadmin.lib.objectstore.storage import ObjectStore
 
 if TYPE_CHECKING:

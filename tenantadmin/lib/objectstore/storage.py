@@ -14,8 +14,15 @@ from django.core.files import File
 from django.core.files.storage import Storage
 
 from tenantadmin.lib.core.metrics import count_store_error
-from tenantadmin.lib.objectstore.batch import BATCH_BYTES, grouped, in_batches
-from tenantadmin.lib.objectstore.keys import InvalidKey, ObjectNotFound, StoreError, check_key
+from tenantadmin.lib.objectstore.keys import (
+    BATCH_BYTES,
+    InvalidKey,
+    ObjectNotFound,
+    StoreError,
+    check_key,
+    grouped,
+    in_batches,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -23,7 +30,7 @@ if TYPE_CHECKING:
     from datetime import timedelta
     from typing import Any
 
-    from tenantadmin.lib.objectstore.batch import Batch, Entry
+    from tenantadmin.lib.objectstore.keys import Batch, Entry
 
     #: Names of folders and of objects, as `Storage.listdir` returns them.
     Names = tuple[list[str], list[str]]

@@ -9,8 +9,7 @@ directory. Imports no Django.
 
 from __future__ import annotations
 
-from tenantadmin.run.embedded.errors import EmbeddedError
-from tenantadmin.run.embedded.layout import Endpoints, celery_broker_url, endpoints
+from tenantadmin.run.embedded.layout import EmbeddedError, Endpoints, celery_broker_url, endpoints
 from tenantadmin.run.embedded.servers import (
     Needs,
     Server,

@@ -9,10 +9,16 @@ from typing import TYPE_CHECKING
 
 import psycopg
 
-from tenantadmin.run.embedded.binaries import postgresql_program
-from tenantadmin.run.embedded.errors import EmbeddedError
-from tenantadmin.run.embedded.identity import MONITOR, Identity
-from tenantadmin.run.embedded.layout import DATABASE, PORT, USER, Layout
+from tenantadmin.run.embedded.layout import (
+    DATABASE,
+    MONITOR,
+    PORT,
+    USER,
+    EmbeddedError,
+    Identity,
+    Layout,
+    postgresql_program,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

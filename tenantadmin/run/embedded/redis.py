@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import redis
 
-from tenantadmin.run.embedded.binaries import redis_program
+from tenantadmin.run.embedded.layout import redis_program
 
 if TYPE_CHECKING:
     from tenantadmin.run.embedded.layout import Layout

@@ -22,11 +22,15 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from tenantadmin.run.embedded import postgresql, redis
-from tenantadmin.run.embedded.binaries import postgresql_program, redis_program
-from tenantadmin.run.embedded.errors import EmbeddedError
-from tenantadmin.run.embedded.identity import MONITOR, choose_identity
-from tenantadmin.run.embedded.layout import Layout
-from tenantadmin.run.embedded.locks import FileLock
+from tenantadmin.run.embedded.layout import (
+    MONITOR,
+    EmbeddedError,
+    FileLock,
+    Layout,
+    choose_identity,
+    postgresql_program,
+    redis_program,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import io
+import sys
+import threading
+from collections import deque
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+from urllib.parse import unquote_to_bytes
 
 from tenantadmin.lib.core.errors import ApiError
 from tenantadmin.lib.core.serving import (
@@ -18,14 +23,126 @@ from tenantadmin.lib.core.serving import (
 from tenantadmin.lib.core.work import note_arrival
 from tenantadmin.run.front.answers import Delivery, ReaderGone
 from tenantadmin.run.front.bodies import BodyReceiver, BodyTooLarge
-from tenantadmin.run.front.environ import make_environ
-from tenantadmin.run.front.threads import Threads
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    #: Runs a function, and returns how to tell the event loop of its result.
+    Job = Callable[[], Callable[[], object]]
     from wsgiref.types import WSGIApplication
 
     from tenantadmin.run.front.answers import Answers, Send
     from tenantadmin.run.front.bodies import BodyLimits, Receive
+
+_CONSTANT: Final[Mapping[str, Any]] = {
+    "SCRIPT_NAME": "",
+    "wsgi.errors": sys.stderr,
+    "wsgi.multiprocess": True,
+    "wsgi.multithread": True,
+    "wsgi.run_once": False,
+    "wsgi.version": (1, 0),
+}
+
+
+# Clients may send any names.
+@lru_cache(maxsize=1000)
+def _key(name: bytes) -> str:
+    """Return the key of a header (lower-case name) in the environment; empty for an ignored header."""
+    if b"_" in name:
+        # X_Forwarded_For would have the key of X-Forwarded-For, which only trusted proxies set.
+        return ""
+    key = name.decode("latin-1").replace("-", "_").upper()
+    return key if key in {"CONTENT_TYPE", "CONTENT_LENGTH"} else f"HTTP_{key}"
+
+
+def make_environ(scope: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the environment of a request, with an empty body."""
+    path: bytes = scope["raw_path"]
+    environ: dict[str, Any] = {
+        **_CONSTANT,
+        "REQUEST_METHOD": scope["method"],
+        "PATH_INFO": (unquote_to_bytes(path) if b"%" in path else path).decode("latin-1"),
+        "QUERY_STRING": scope["query_string"].decode("latin-1"),
+        "SERVER_PROTOCOL": f"HTTP/{scope['http_version']}",
+        "SERVER_NAME": scope["server"][0],
+        "SERVER_PORT": str(scope["server"][1]),
+        "REMOTE_ADDR": scope["client"][0],
+        "wsgi.url_scheme": scope["scheme"],
+        "wsgi.input": io.BytesIO(),
+    }
+    for name, value in scope["headers"]:
+        key = _key(name)
+        text = value.decode("latin-1")
+        if key in environ:
+            environ[key] += ("; " if key == "HTTP_COOKIE" else ",") + text
+        elif key:
+            environ[key] = text
+    return environ
+
+
+T = TypeVar("T")
+
+
+class Threads:
+    """Runs functions in at most ``count`` threads. A thread starts when all others are busy, and stays.
+
+    The thread that became idle last takes the next function: its database connection and memory are in the
+    caches still.
+    """
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+        self._started = 0
+        self._lock = threading.Lock()
+        self._waiting: deque[Job] = deque()
+        self._idle: list[SimpleQueue[Job]] = []
+
+    def run(self, function: Callable[[], T]) -> asyncio.Future[T]:
+        """Return the result of ``function()`` as a future of the running event loop."""
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[T] = loop.create_future()
+
+        def job() -> Callable[[], object]:
+            try:
+                result = function()
+            except BaseException as error:  # noqa: BLE001 - raised where the future is awaited
+                return partial(loop.call_soon_threadsafe, _fail, future, error)
+            return partial(loop.call_soon_threadsafe, _finish, future, result)
+
+        with self._lock:
+            if self._idle:
+                self._idle.pop().put(job)
+            elif self._started < self._count:
+                self._started += 1
+                name = f"request-{self._started}"
+                threading.Thread(target=self._work, args=(job,), name=name, daemon=True).start()
+            else:
+                self._waiting.append(job)
+        return future
+
+    def _work(self, job: Job) -> None:
+        own: SimpleQueue[Job] = SimpleQueue()
+        while True:
+            tell = job()
+            with self._lock:
+                following = self._waiting.popleft() if self._waiting else None
+                if following is None:
+                    self._idle.append(own)
+            # The thread is idle before the loop hears of the result: the client's next request can have it.
+            tell()
+            # Nothing of the request may live while the thread waits for the next one.
+            del job, tell
+            job = following or own.get()
+
+
+def _finish(future: asyncio.Future[T], result: T) -> None:
+    if not future.cancelled():
+        future.set_result(result)
+
+
+def _fail(future: asyncio.Future[T], error: BaseException) -> None:
+    if not future.cancelled():
+        future.set_exception(error)
 
 
 class Front:

@@ -6,6 +6,7 @@ Why with threads, and without a library: docs/decisions/0004-web-server-and-supe
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import queue
 import signal
@@ -18,7 +19,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from tenantadmin.lib.terminal import visible
-from tenantadmin.run.embedded.errors import EmbeddedError
+from tenantadmin.run.embedded.layout import EmbeddedError
 from tenantadmin.run.embedded.monitor import describe_end, die_with_parent
 from tenantadmin.run.serve import reaper, web
 
@@ -26,19 +27,57 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
     from typing import IO
 
+    from typing_extensions import Buffer
+
     from tenantadmin.run.embedded import Server
+
+
+class _BestEffortFile(io.FileIO):
+    """A file that drops what cannot be written."""
+
+    def write(self, data: Buffer, /) -> int:
+        try:
+            written = super().write(data)
+        except OSError:
+            written = None
+        # None also where the file would block.
+        return memoryview(data).nbytes if written is None else written
+
+
+def ignore_write_errors() -> None:
+    """Replace standard output and error by streams that write each line at once and never fail."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if isinstance(stream, io.TextIOWrapper):
+            stream.flush()
+            raw = _BestEffortFile(stream.fileno(), "wb", closefd=False)
+            lines = io.TextIOWrapper(
+                io.BufferedWriter(raw), encoding=stream.encoding, errors=stream.errors, line_buffering=True
+            )
+            setattr(sys, name, lines)
+
 
 #: How long the processes have to end after SIGTERM. The web server takes longest: it finishes its requests.
 STOP_SECONDS = web.STOP_SECONDS + 2.0
+
+
 #: A process that ended starts again after the first of these times. The time doubles up to the second while
 #: the process ends within the second.
 AGAIN_SECONDS = (1.0, 60.0)
+
+
 #: The announcement is printed again when the later processes have been silent for the first of these times,
 #: at latest after the second.
 _REPEAT_SECONDS = (5.0, 60.0)
+
+
 #: How long we wait for a killed process and the rest of its output.
 _KILL_SECONDS = 1.0
+
+
 _REAPER = (sys.executable, "-I", "-S", reaper.__file__)
+
+
 #: Cyan, yellow, green, magenta, red, blue.
 _ANSI_COLOURS = (36, 33, 32, 35, 31, 34)
 

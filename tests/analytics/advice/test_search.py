@@ -24,7 +24,7 @@ from analytics.replay.execution import run_next
 from analytics.replay.runs import delete_old_replays, queue_replay
 from rules.write import write_ruleset
 from tenantadmin.lib.core.timestamps import now
-from tenantadmin.lib.database.locks import Busy, build_lock
+from tenantadmin.lib.database.connections import Busy, build_lock
 from tenantadmin.lib.objectstore import default_store
 from tests import factories
 from tests.analytics.advice.searching import ADS, accept, search

@@ -29,7 +29,7 @@ from rules.tables.warehouse import WarehouseTables
 from tenantadmin.lib.core import outgoing
 from tenantadmin.lib.core.outgoing import Answer
 from tenantadmin.lib.core.timestamps import epoch_ms, now
-from tenantadmin.lib.database.locks import Busy
+from tenantadmin.lib.database.connections import Busy
 from tenantadmin.lib.objectstore import StoreError, default_store
 from tests.analytics.alerts.support import make_alert, messages, read_number
 from tests.killing import Killed, killed_at

@@ -35,13 +35,11 @@ from analytics.models import Build, DayRollup, Mining, Recommendation, ReplayRun
 from analytics.numbers.days import find_stale_days, rebuild_day
 from logs.layout import parse_raw_key
 from logs.models import PendingBuild, QuarantinedEntry
-from rules.errors import RulesetRejected
 from rules.marker_lists import MarkerFilter, list_markers
 from rules.markers import read_marker
 from rules.models import Marker, RuleDraft
-from rules.restore import restore_ruleset
 from rules.ruleset import read_ruleset
-from rules.write import write_ruleset
+from rules.write import RulesetRejected, restore_ruleset, write_ruleset
 from tenantadmin.backoffice.home import read_home
 from tenantadmin.lib.core.timestamps import from_epoch_ms
 from tenantadmin.lib.objectstore import LocalStore, ObjectStore, StoreError, default_store

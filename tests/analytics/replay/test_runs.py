@@ -46,7 +46,7 @@ from rules.write import write_ruleset
 from tenantadmin.celery import app
 from tenantadmin.lib.core.errors import RateLimited
 from tenantadmin.lib.core.timestamps import now
-from tenantadmin.lib.database.locks import build_lock
+from tenantadmin.lib.database.connections import build_lock
 from tenantadmin.lib.objectstore import default_store
 from tests import factories
 from tests.analytics.workers import Child

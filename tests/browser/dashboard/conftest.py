@@ -31,8 +31,7 @@ from pytest_django.live_server_helper import LiveServer
 from accounts.models import PersonalAccessToken, Tenant
 from analytics.demo.logs import read_demo
 from analytics.demo.seed import seed_demo
-from logs.definitions import PAGE_DEFINITIONS
-from logs.statuses import STATUSES
+from logs.definitions import PAGE_DEFINITIONS, STATUSES
 from rules.completion import rule_words
 from tenantadmin.lib.objectstore import default_store, storage_settings
 from tests.browser.dashboard.demo import Demo

@@ -12,8 +12,7 @@ from playwright.sync_api import expect
 
 from analytics.models import DigestPreference, Mining
 from rules.models import RuleDraft, Ruleset
-from rules.restore import restore_ruleset
-from rules.write import write_ruleset
+from rules.write import restore_ruleset, write_ruleset
 from tenantadmin.lib.core.timestamps import now
 from tests.browser.browsing import pass_frames
 

@@ -19,10 +19,9 @@ from analytics.replay.execution import run_next
 from analytics.replay.runs import queue_replay
 from analytics.watch.verdict import read_verdict
 from rules.drafts import create_draft, publish_draft
-from rules.language.document import complete_rule
+from rules.language import complete_rule
 from rules.models import RuleDraft, Ruleset
-from rules.restore import restore_ruleset
-from rules.write import write_ruleset
+from rules.write import restore_ruleset, write_ruleset
 from tenantadmin.lib.core.formats import span
 from tenantadmin.lib.objectstore import default_store
 from tests import factories

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from logs.sql.local import LocalEngine
+from logs.sql.engines.local import LocalEngine
 from logs.sql.protocol import Limits, LogSource
 from tests.logs.sql.support import write_day
 

@@ -15,9 +15,17 @@ import pytest
 from accounts.models import TenantConfig
 from logs.models import Partition, QueryRun
 from logs.sources import log_source
-from logs.sql.choosing import ChoosingEngine
-from logs.sql.errors import QueryFailed, QueryRejected, QueryTimeout
-from logs.sql.protocol import DuckdbStatement, Limits, LogSource, QueryResult, SparkStatement
+from logs.sql.engines.choosing import ChoosingEngine
+from logs.sql.protocol import (
+    DuckdbStatement,
+    Limits,
+    LogSource,
+    QueryFailed,
+    QueryRejected,
+    QueryResult,
+    QueryTimeout,
+    SparkStatement,
+)
 from tenantadmin.lib.objectstore import default_store
 from tests import factories
 from tests.conftest import ApiClient
@@ -28,7 +36,7 @@ from tests.logs.sql.support import write_day
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from logs.sql.local import LocalEngine
+    from logs.sql.engines.local import LocalEngine
     from tests.factories import World
 
 COUNT = "SELECT count(*) FROM proxy_logs"
@@ -214,7 +222,7 @@ def test_unknown_constructs_are_not_translated(
 def test_without_the_setting_nothing_of_spark_is_imported() -> None:
     code = (
         "import django, sys; django.setup(); from logs.queries import get_engine; get_engine();"
-        " sys.exit('logs.sql.spark' in sys.modules or 'pyspark' in sys.modules)"
+        " sys.exit('logs.sql.engines.spark' in sys.modules or 'pyspark' in sys.modules)"
     )
     environment = {**os.environ, "DJANGO_SETTINGS_MODULE": "tests.settings"}
     subprocess.run([sys.executable, "-c", code], check=True, env=environment)

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from logs.sql import transfer
+from logs.sql.engines import remote
 from logs.sql.protocol import Limits, LogSource
 
 if TYPE_CHECKING:
-    from logs.sql.local import LocalEngine
+    from logs.sql.engines.local import LocalEngine
 
 _ALL = ("2026-01-01", "2026-01-02", "2026-01-03")
 
@@ -33,7 +33,7 @@ def test_the_days_of_a_result(
     result = engine.execute(source=log, statement=statement, limits=Limits())
     assert result.days == days
     assert not result.is_kept
-    assert transfer.decode_result(transfer.encode_result(result)) == result
+    assert remote.decode_result(remote.encode_result(result)) == result
 
 
 def test_chance_differs_between_processes(engine: LocalEngine) -> None:

@@ -10,13 +10,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from logs.sql.errors import QueryFailed
-from logs.sql.protocol import Limits, LogSource
+from logs.sql.engines.remote import decode_result, encode_result
+from logs.sql.protocol import Limits, LogSource, QueryFailed
 from logs.sql.results import csv_pieces, ndjson_pieces, parquet_pieces
-from logs.sql.transfer import decode_result, encode_result
 
 if TYPE_CHECKING:
-    from logs.sql.local import LocalEngine
+    from logs.sql.engines.local import LocalEngine
     from logs.sql.protocol import QueryResult
 
 _EMPTY = LogSource("empty", ())

@@ -13,7 +13,7 @@ from logs.sql.protocol import DayFiles, Limits, LogSource
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from logs.sql.local import LocalEngine
+    from logs.sql.engines.local import LocalEngine
 
 
 class _RemoteLog:

@@ -7,7 +7,7 @@ import re
 import duckdb
 import pytest
 
-from logs.sql import functions
+from logs.sql import grammar
 
 
 def _duckdb_functions(*kinds: str) -> set[str]:
@@ -24,7 +24,7 @@ def _refused(lists: dict[str, frozenset[str]]) -> list[str]:
 
 
 def test_the_lists_are_for_the_installed_release() -> None:
-    assert duckdb.__version__ == functions.ENGINE_VERSION
+    assert duckdb.__version__ == grammar.ENGINE_VERSION
 
 
 def test_duckdb_has_no_new_kinds_of_functions() -> None:
@@ -38,8 +38,8 @@ def test_functions_that_duckdb_calls_volatile_are() -> None:
         "SELECT DISTINCT lower(function_name) FROM duckdb_functions() WHERE stability <> 'CONSISTENT'"
     ).fetchall()
     # It has no value.
-    allowed = functions.ALLOWED_FUNCTIONS - {"error"}
-    assert {name for (name,) in rows} & allowed <= functions.VOLATILE <= allowed
+    allowed = grammar.ALLOWED_FUNCTIONS - {"error"}
+    assert {name for (name,) in rows} & allowed <= grammar.VOLATILE <= allowed
 
 
 def test_macros_of_volatile_functions_are_volatile() -> None:
@@ -47,9 +47,9 @@ def test_macros_of_volatile_functions_are_volatile() -> None:
         "SELECT DISTINCT lower(function_name), lower(macro_definition) FROM duckdb_functions()"
         " WHERE function_type = 'macro'"
     ).fetchall()
-    words = functions.VOLATILE | functions.TIME_KEYWORDS
+    words = grammar.VOLATILE | grammar.TIME_KEYWORDS
     found = {name for name, text in rows if words & set(re.findall(r"\w+", text))}
-    assert found & functions.ALLOWED_FUNCTIONS <= functions.VOLATILE
+    assert found & grammar.ALLOWED_FUNCTIONS <= grammar.VOLATILE
     assert "ago" in found
 
 
@@ -58,13 +58,13 @@ def test_macros_of_volatile_functions_are_volatile() -> None:
     [
         (
             ("scalar", "macro", "aggregate"),
-            functions.OPERATORS | functions.FUNCTIONS,
-            _refused(functions.REFUSED_FUNCTIONS),
+            grammar.OPERATORS | grammar.FUNCTIONS,
+            _refused(grammar.REFUSED_FUNCTIONS),
         ),
         (
             ("table", "table_macro"),
-            functions.ALLOWED_TABLE_FUNCTIONS,
-            _refused(functions.REFUSED_TABLE_FUNCTIONS),
+            grammar.ALLOWED_TABLE_FUNCTIONS,
+            _refused(grammar.REFUSED_TABLE_FUNCTIONS),
         ),
     ],
     ids=["scalar", "table"],

@@ -10,11 +10,10 @@ import psutil
 import pytest
 
 from logs.sql import child, wire
-from logs.sql.errors import QueryFailed, QueryRejected, QueryTimeout
-from logs.sql.leases import Lease, LeaseKey, LeaseOptions, Leases
-from logs.sql.local import LocalEngine
-from logs.sql.pool import ProcessPool
-from logs.sql.protocol import Limits, LogSource
+from logs.sql.engines.local import LocalEngine
+from logs.sql.engines.pool import Lease, LeaseKey, Leases, ProcessPool
+from logs.sql.options import LeaseOptions
+from logs.sql.protocol import Limits, LogSource, QueryFailed, QueryRejected, QueryTimeout
 from logs.sql.view import LogView
 from tests.logs.sql.statements import ALLOWED
 from tests.logs.sql.support import write_day
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from logs.sql.process import QueryProcess
+    from logs.sql.engines.pool import QueryProcess
 
 _PROCESS_LIMITS = wire.ProcessLimits(seconds=15, memory_bytes=1 << 30, threads=2, idle_seconds=60)
 _OPTIONS = LeaseOptions(processes=4, queries=3, idle_seconds=60, processor_seconds=10, growth_bytes=256 << 20)
@@ -264,7 +263,7 @@ class TestEngine:
     def test_a_process_with_lowered_priority_ends(
         self, leasing: LocalEngine, log: LogSource, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("logs.sql.priority._LOW_PRIORITY_SECONDS", 0.0)
+        monkeypatch.setattr("logs.sql.engines.pool._LOW_PRIORITY_SECONDS", 0.0)
         assert _run(leasing, log, COUNT) == [(6,)]
         assert leasing.leased_pids() == []
 

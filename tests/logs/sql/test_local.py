@@ -16,19 +16,28 @@ import duckdb
 import pytest
 
 from logs import columns
-from logs.sql.errors import EngineUnavailable, QueryFailed, QueryInterrupted, QueryRejected, QueryTimeout
-from logs.sql.exchange import unique_names
+from logs.sql.engines.exchange import unique_names
+from logs.sql.engines.local import LocalEngine
+from logs.sql.engines.pool import ProcessPool
 from logs.sql.guard import IMPLICIT_CALLS
-from logs.sql.local import LocalEngine
-from logs.sql.pool import ProcessPool
-from logs.sql.protocol import DayFiles, Limits, LogSource, QueryResult
+from logs.sql.protocol import (
+    DayFiles,
+    EngineUnavailable,
+    Limits,
+    LogSource,
+    QueryFailed,
+    QueryInterrupted,
+    QueryRejected,
+    QueryResult,
+    QueryTimeout,
+)
 from tests.logs.sql.statements import ALLOWED
 from tests.logs.sql.support import write_day
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from logs.sql.process import QueryProcess
+    from logs.sql.engines.pool import QueryProcess
 
 _LIMITS = Limits()
 

@@ -7,7 +7,7 @@ from typing import Final
 import hypothesis.strategies as st
 from hypothesis import given
 
-from logs.sql.long_queries import LongQueryQueues
+from logs.sql.engines.pool import LongQueryQueues
 
 _TENANTS: Final = ("one", "other")
 

@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from logs.columns import BY_NAME
-from logs.sql import messages
-from logs.sql.messages import add_hint, character_offset, clean_message, rank_candidates, with_position
+from logs.sql import refusals
+from logs.sql.refusals import add_hint, character_offset, clean_message, rank_candidates, with_position
 
 
 def test_a_user_without_an_entry_in_passwd_may_run_queries() -> None:
@@ -24,13 +24,13 @@ def test_a_user_without_an_entry_in_passwd_may_run_queries() -> None:
 import pwd
 def refuse(uid): raise KeyError(uid)
 pwd.getpwuid = refuse
-from logs.sql import child, messages
-print(messages.clean_message("a"), child.connect().execute("SELECT 1").fetchall())
+from logs.sql import child, refusals
+print(refusals.clean_message("a"), child.connect().execute("SELECT 1").fetchall())
 """
     environment = {name: value for name, value in os.environ.items() if name != "HOME"}
     answer = subprocess.run(
         [sys.executable, "-c", program],
-        cwd=Path(messages.__file__).parents[2],
+        cwd=Path(refusals.__file__).parents[2],
         env=environment,
         capture_output=True,
         text=True,
@@ -74,7 +74,7 @@ def test_paths_of_the_service_and_advice_on_settings_are_removed(message: str, s
 
 
 def test_paths_of_the_project_and_of_python_are_removed() -> None:
-    assert clean_message(f"{messages.__file__}: {sys.prefix}/lib/x.so") == "…: …"
+    assert clean_message(f"{refusals.__file__}: {sys.prefix}/lib/x.so") == "…: …"
 
 
 _connection = duckdb.connect(config={"errors_as_json": True})

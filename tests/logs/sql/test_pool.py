@@ -16,10 +16,9 @@ from typing import TYPE_CHECKING
 import psutil
 import pytest
 
-from logs.sql.errors import QueryInterrupted
-from logs.sql.local import LocalEngine
-from logs.sql.pool import PoolBroken, ProcessPool
-from logs.sql.protocol import Limits, LogSource
+from logs.sql.engines.local import LocalEngine
+from logs.sql.engines.pool import PoolBroken, ProcessPool
+from logs.sql.protocol import Limits, LogSource, QueryInterrupted
 from logs.sql.wire import ProcessLimits
 
 if TYPE_CHECKING:
@@ -255,7 +254,7 @@ def test_query_processes_end_with_a_killed_service() -> None:
     root = Path(__file__).resolve().parents[3]
     code = (
         f"import sys, time; sys.path.insert(0, {str(root)!r})\n"
-        "from logs.sql.pool import ProcessPool\n"
+        "from logs.sql.engines.pool import ProcessPool\n"
         "from logs.sql.wire import ProcessLimits\n"
         "limits = ProcessLimits(seconds=15, memory_bytes=1 << 30, threads=2)\n"
         "pool = ProcessPool(warm=2, limits=limits)\n"

@@ -6,11 +6,10 @@ import math
 import time
 from typing import TYPE_CHECKING, cast
 
-from logs.sql.long_queries import LongQueryQueues
-from logs.sql.priority import QueryPriority
+from logs.sql.engines.pool import LongQueryQueues, QueryPriority
 
 if TYPE_CHECKING:
-    from logs.sql.process import QueryProcess
+    from logs.sql.engines.pool import QueryProcess
 
 
 class Process:

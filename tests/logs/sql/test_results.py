@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from logs.sql.arrays import empty_batch
+from logs.sql.collecting import empty_batch
 from logs.sql.protocol import QueryResult, ResultColumn
 from logs.sql.results import csv_pieces, json_pieces, ndjson_pieces, parquet_pieces
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from logs.sql.semaphore import FairSemaphore, QueueFull, SlotTimeout
+from logs.sql.engines.local import FairSemaphore, QueueFull, SlotTimeout
 
 if TYPE_CHECKING:
     from collections.abc import Callable

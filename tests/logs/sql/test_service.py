@@ -20,18 +20,20 @@ import psutil
 import pytest
 import urllib3
 
-from logs.sql import sandbox, transfer
-from logs.sql.cancellation import Cancellation
-from logs.sql.errors import (
+from logs.sql import sandbox
+from logs.sql.engines.remote import PATH, Query, RemoteEngine, encode_query
+from logs.sql.protocol import (
+    Cancellation,
     EngineUnavailable,
+    Limits,
+    LogSource,
     QueryCancelled,
     QueryFailed,
     QueryInterrupted,
     QueryRejected,
+    QueryResult,
     QueryTimeout,
 )
-from logs.sql.protocol import Limits, LogSource, QueryResult
-from logs.sql.remote import RemoteEngine
 from logs.sql.service import SqlService, make_application
 from logs.sql.source import make_source
 from tenantadmin.conf.environment import ConfigurationError
@@ -44,7 +46,7 @@ from tests.ports import kept_port
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from logs.sql.local import LocalEngine
+    from logs.sql.engines.local import LocalEngine
     from tests.factories import World
 
 _ROOT = Path(__file__).resolve().parents[3]
@@ -194,9 +196,9 @@ def test_concurrent_callers_get_their_own_results(remote: RemoteEngine, stored_l
 
 
 def test_a_query_is_cancelled_when_its_caller_disconnects(service: Service, stored_log: LogSource) -> None:
-    query = transfer.Query.over(stored_log, _ENDLESS, Limits(seconds=600))
-    body = transfer.encode_query(query)
-    head = f"POST {transfer.PATH} HTTP/1.1\r\nHost: sql\r\nAuthorization: Bearer {_SECRET}\r\n"
+    query = Query.over(stored_log, _ENDLESS, Limits(seconds=600))
+    body = encode_query(query)
+    head = f"POST {PATH} HTTP/1.1\r\nHost: sql\r\nAuthorization: Bearer {_SECRET}\r\n"
     with socket.create_connection(("127.0.0.1", service.port)) as caller:
         caller.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
         _wait_until(lambda: service.running() == 1)
@@ -240,11 +242,11 @@ def test_positions_are_read_by_the_service_too(remote: RemoteEngine, stored_log:
 
 
 def test_a_file_of_another_tenant_is_not_read(service: Service, stored_log: LogSource) -> None:
-    foreign = transfer.Query("other", (("2026-01-01", stored_log.keys[0]),), "SELECT 1", Limits())
+    foreign = Query("other", (("2026-01-01", stored_log.keys[0]),), "SELECT 1", Limits())
     answer = urllib3.request(
         "POST",
-        service.url + transfer.PATH,
-        body=transfer.encode_query(foreign),
+        service.url + PATH,
+        body=encode_query(foreign),
         headers={"Authorization": f"Bearer {_SECRET}"},
     )
     assert answer.status == 422
@@ -254,10 +256,10 @@ def test_a_file_of_another_tenant_is_not_read(service: Service, stored_log: LogS
     ("method", "path", "body", "status"),
     [
         ("GET", "/", b"", 404),
-        ("GET", transfer.PATH, b"", 404),
-        ("POST", transfer.PATH, b"no json", 422),
-        ("POST", transfer.PATH, b"{}", 422),
-        ("POST", transfer.PATH, b" " * (17 << 20), 413),
+        ("GET", PATH, b"", 404),
+        ("POST", PATH, b"no json", 422),
+        ("POST", PATH, b"{}", 422),
+        ("POST", PATH, b" " * (17 << 20), 413),
     ],
 )
 def test_invalid_requests_are_refused(
@@ -307,7 +309,7 @@ def test_a_service_whose_queries_fail_is_not_healthy(tmp_path: Path, monkeypatch
     """A probe must not send callers to it. The process itself lives, and a restart may not help."""
     with environment({"SQL_SERVICE_SECRET": _SECRET, "OBJECT_STORE_URL": tmp_path.as_uri()}):
         application = make_application()
-    monkeypatch.setattr("logs.sql.pool._PROGRAM", "raise SystemExit")
+    monkeypatch.setattr("logs.sql.engines.pool._PROGRAM", "raise SystemExit")
     status, body = _get(application, "/health")
     assert (status, body["status"], body["running"]) == (503, "queries fail", 0)
     assert _get(application, "/health/live") == (200, {})

@@ -21,10 +21,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.bench_sql import QUERIES
-from logs.sql.cancellation import Cancellation
-from logs.sql.choosing import ChoosingEngine
-from logs.sql.errors import QueryCancelled, QueryFailed, QueryRejected, QueryTimeout
-from logs.sql.protocol import Limits, LogSource, SparkStatement
+from logs.sql.engines.choosing import ChoosingEngine
+from logs.sql.protocol import (
+    Cancellation,
+    Limits,
+    LogSource,
+    QueryCancelled,
+    QueryFailed,
+    QueryRejected,
+    QueryTimeout,
+    SparkStatement,
+)
 from logs.sql.results import json_pieces
 from tests.logs.sql.spark_statements import OVERFLOWS, STATEMENTS, generate
 from tests.logs.sql.statements import ALLOWED
@@ -33,7 +40,7 @@ from tests.logs.sql.support import write_day
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from logs.sql.local import LocalEngine
+    from logs.sql.engines.local import LocalEngine
 
 pytestmark = pytest.mark.spark
 
@@ -79,7 +86,7 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> LogSource:
 
 @pytest.fixture(scope="module")
 def spark() -> Iterator[Any]:
-    from logs.sql.spark import SparkEngine
+    from logs.sql.engines.spark import SparkEngine
 
     server: Any = None
     url = URL

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from logs.sql.tokens import describe_statements, find_backquote, find_word
+from logs.sql.refusals import describe_statements, find_backquote, find_word
 
 _SELECT = "Send one SELECT, or WITH … SELECT, over proxy_logs."
 _ACCEPT = "Send the SELECT alone. The header Accept chooses CSV, NDJSON or Parquet for its result."

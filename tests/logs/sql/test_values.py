@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from logs.sql.arrays import as_integers, with_plain_booleans
-from logs.sql.values import date_text, interval_text, json_values, time_text, timestamp_text
+from logs.sql.collecting import as_integers, with_plain_booleans
+from logs.sql.results import date_text, interval_text, json_values, time_text, timestamp_text
 
 _connection = duckdb.connect(config={"arrow_lossless_conversion": True})
 _connection.execute("SET TimeZone = 'UTC'")

@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from rules.conditions import CONDITION_KEYS, OPERATORS, ConditionKey, Kind
-from rules.conditions.operators import Shape
+from rules.conditions.keys import Shape
 
 #: Letters with unusual lower case, wildcards of pattern languages, quotes and line breaks.
 PECULIAR = "aAbBkKſßẞσςΣİıiIÉé€😀.*%_?[]\\'\"\n\t /"

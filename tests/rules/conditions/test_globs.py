@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rules.conditions.globs import glob_covers, glob_matches
+from rules.conditions.patterns import glob_covers, glob_matches
 
 patterns = st.text(alphabet="ab.*", max_size=8)
 names = st.text(alphabet="ab.\n", max_size=8)

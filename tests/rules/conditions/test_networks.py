@@ -6,7 +6,7 @@ from ipaddress import ip_address, ip_network
 
 import pytest
 
-from rules.conditions.networks import InvalidCidr, contains_network, parse_address, parse_network
+from rules.conditions.patterns import InvalidCidr, contains_network, parse_address, parse_network
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from rules.conditions.regex import InvalidRegex, compile_regex
+from rules.conditions.patterns import InvalidRegex, compile_regex
 
 
 @pytest.mark.parametrize(

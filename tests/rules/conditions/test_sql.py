@@ -13,9 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rules.conditions import CONDITION_KEYS, Kind, compile_sql, matches, parse_conditions, read_request
-from rules.conditions.casefold import fold_case, fold_case_sql
-from rules.conditions.literals import quote_text
-from rules.conditions.regex import compile_regex
+from rules.conditions.patterns import compile_regex, fold_case, fold_case_sql
+from rules.conditions.sql import quote_text
 from tests.rules.conditions.strategies import conditions, rows
 
 if TYPE_CHECKING:

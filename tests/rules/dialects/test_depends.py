@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rules.dialects.depends import find_time, find_word, is_certain_sql, word_sql
+from rules.dialects.words import find_time, find_word, is_certain_sql, word_sql
 
 CONNECTION = duckdb.connect(config={"threads": 1})
 

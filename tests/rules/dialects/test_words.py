@@ -10,8 +10,7 @@ from django.db import connection
 from sqlglot.dialects.databricks import Databricks
 from sqlglot.dialects.snowflake import Snowflake
 
-from rules.dialects.depends import find_time, find_word
-from rules.dialects.words import WORDS, Dialect, Form, On
+from rules.dialects.words import WORDS, Dialect, Form, On, find_time, find_word
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

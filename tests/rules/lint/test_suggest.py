@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rules.lint.suggest import Suggester
+from rules.lint.spelling import Suggester
 
 
 def test_the_most_similar_name_without_case_is_suggested() -> None:

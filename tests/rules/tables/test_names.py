@@ -9,8 +9,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rules.tables.names import Likeness, TablePattern, compare, read_name
-from rules.tables.names_sql import compare_sql, counts_sql, may_be_sql, name_sql, names_sql
+from rules.tables.names import (
+    Likeness,
+    TablePattern,
+    compare,
+    compare_sql,
+    counts_sql,
+    may_be_sql,
+    name_sql,
+    names_sql,
+    read_name,
+)
 from tests.rules.tables import judge
 
 if TYPE_CHECKING:

@@ -14,10 +14,9 @@ import psycopg
 import pytest
 import redis
 
-from tenantadmin.conf.parsers import read_database
+from tenantadmin.conf.environment import read_database
 from tenantadmin.run import embedded
-from tenantadmin.run.embedded.layout import Layout
-from tenantadmin.run.embedded.locks import FileLock
+from tenantadmin.run.embedded.layout import FileLock, Layout
 from tests.environment import environment
 
 if TYPE_CHECKING:
@@ -29,7 +28,7 @@ CLIENT = """
 import sys
 from pathlib import Path
 from tenantadmin.run import embedded
-from tenantadmin.conf.parsers import read_database
+from tenantadmin.conf.environment import read_database
 with embedded.running(Path(sys.argv[1]), durable=False):
     print("ready", flush=True)
     sys.stdin.read()
@@ -295,7 +294,7 @@ def test_a_forked_child_does_not_keep_the_lock(tmp_path: Path) -> None:
     script = """
 import os, sys
 from pathlib import Path
-from tenantadmin.run.embedded.locks import FileLock
+from tenantadmin.run.embedded.layout import FileLock
 from tests.environment import environment
 lock = FileLock(Path(sys.argv[1]))
 assert lock.try_acquire()

@@ -24,10 +24,8 @@ from tenantadmin.lib.core.serving import (
     unread_bytes_of,
 )
 from tenantadmin.run.front.answers import PIECE_BYTES, AnswerLimits, Answers, cut
-from tenantadmin.run.front.application import Front
+from tenantadmin.run.front.application import Front, Threads, make_environ
 from tenantadmin.run.front.bodies import BodyLimits, BodyReceiver, BodyTooLarge
-from tenantadmin.run.front.environ import make_environ
-from tenantadmin.run.front.threads import Threads
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable, Iterator

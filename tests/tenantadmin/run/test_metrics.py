@@ -25,8 +25,8 @@ from analytics.models import Build, DayRollup, Kind, SummaryDocument, TenantHeal
 from analytics.queues import beat_age, read_staleness
 from analytics.tasks import start_jobs
 from logs.models import LogSweep, PendingBuild
+from logs.notifications import sweep_age
 from logs.sql import sandbox
-from logs.sweep import sweep_age
 from tenantadmin.celery import app
 from tenantadmin.lib.core import metrics
 from tenantadmin.lib.http import health

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tenantadmin.run.scrubbing import SpanScrubber, scrub_event, scrub_text
+from tenantadmin.run.telemetry import SpanScrubber, scrub_event, scrub_text
 
 PAT = f"tas_pat_{'x' * 43}"
 JWT = "eyJhbGciOiJFUzI1NiIsImtpZCI6.eyJzdWIiOiJhZGEifQ.c2lnbmF0dXJl"

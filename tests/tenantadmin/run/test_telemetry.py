@@ -10,7 +10,7 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 
 from tenantadmin.run import telemetry
-from tenantadmin.run.scrubbing import scrub_event
+from tenantadmin.run.telemetry import scrub_event
 
 _AUTOMATIC = "opentelemetry.instrumentation.auto_instrumentation"
 

@@ -16,7 +16,7 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from accounts.models import Event, User
-from tenantadmin.lib.http.csv_files import stream_csv
+from tenantadmin.lib.http.streaming import stream_csv
 from tenantadmin.lib.objectstore import StoreError
 from tests import factories
 from tests.admin.staff import text_of

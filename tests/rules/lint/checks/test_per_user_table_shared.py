@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rules.conditions.casefold import fold_case
-from rules.conditions.globs import glob_matches
+from rules.conditions.patterns import fold_case, glob_matches
 from rules.language import read_rules
 from rules.lint import lint_ruleset
 from rules.match import match

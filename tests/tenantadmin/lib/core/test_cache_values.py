@@ -11,7 +11,7 @@ from django.core.cache import cache
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenantadmin.lib.core.cache_values import CacheSerializer
+from tenantadmin.lib.core.rendering import CacheSerializer
 
 SCALARS = st.none() | st.booleans() | st.integers(-(2**63), 2**63) | st.floats(allow_nan=False) | st.text()
 VALUES = st.recursive(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tenantadmin.lib.core.lines import is_line
+from tenantadmin.lib.core.emails import is_line
 
 
 @pytest.mark.parametrize("text", ["", "Ada Lovelace", "Größe 1 — “x”", "データ", "👩‍💻", "a\u00a0b"])

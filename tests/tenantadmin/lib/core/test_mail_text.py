@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenantadmin.lib.core.mail_text import named, quoted, unlinked
+from tenantadmin.lib.core.emails import named, quoted, unlinked
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ import resource
 import sys
 from pathlib import Path
 import pyarrow
-from tenantadmin.lib.core.memory import give_memory_back
+from tenantadmin.lib.core.serving import give_memory_back
 
 def resident() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()

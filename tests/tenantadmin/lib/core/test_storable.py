@@ -8,7 +8,7 @@ from typing import Annotated
 import pytest
 from django.db import connection
 
-from tenantadmin.lib.core.storable import is_storable, make_storable
+from tenantadmin.lib.core.rendering import is_storable, make_storable
 from tenantadmin.lib.core.structs import Count, JsonStruct
 
 

@@ -16,7 +16,7 @@ import pytest
 from django.db import DatabaseError, OperationalError, connection, transaction
 from django.db.backends.signals import connection_created
 
-from tenantadmin.lib.database import limits
+from tenantadmin.lib.database import connections
 from tests import factories
 from tests.conftest import ApiClient
 
@@ -29,10 +29,10 @@ pytestmark = pytest.mark.django_db(transaction=True)
 @pytest.fixture
 def limited() -> Iterator[None]:
     """Limit this process's connections: statements and waiting transactions to a second."""
-    limits.limit_connections(statement_seconds=1, idle_transaction_seconds=1)
+    connections.limit_connections(statement_seconds=1, idle_transaction_seconds=1)
     connection.close()
     yield
-    connection_created.disconnect(dispatch_uid=limits.__name__)
+    connection_created.disconnect(dispatch_uid=connections.__name__)
     connection.execute_wrappers.clear()
     connection.close()
 

@@ -9,7 +9,7 @@ from uuid import UUID
 import pytest
 from django.db import connection
 
-from tenantadmin.lib.database.locks import Busy, build_lock
+from tenantadmin.lib.database.connections import Busy, build_lock
 
 TENANT = UUID("11111111-2222-4333-8444-555555555555")
 

@@ -27,8 +27,8 @@ from analytics import tasks
 from analytics.models import AlertDelivery, DigestMail
 from tenantadmin.lib.core.outgoing import NotSent
 from tenantadmin.lib.core.timestamps import now
-from tenantadmin.lib.database.locks import Busy
-from tenantadmin.lib.jobs import breaker, outbox
+from tenantadmin.lib.database.connections import Busy
+from tenantadmin.lib.jobs import outbox, queue
 from tenantadmin.lib.jobs.outbox import Kind, Lane, Parcel, Skipped, put, send_messages
 from tests import factories
 from tests.accounts.support import running_inbox
@@ -103,14 +103,14 @@ class TestHanging:
         hung = AlertDelivery.objects.filter(alert__tenant=world.tenant)
         # No attempt of the hanging receiver ends before all the others' messages have arrived.
         ended: list[float] = []
-        note = breaker.note
+        note = queue.note
 
         def keep(receiver: str, *, has_answered: bool) -> None:
             if not has_answered:
                 ended.append(time.monotonic())
             note(receiver, has_answered=has_answered)
 
-        monkeypatch.setattr(breaker, "note", keep)
+        monkeypatch.setattr(queue, "note", keep)
         assert send_all(seconds=9.0) == 99
         assert max(arrived) < min(ended)
         assert hung.filter(attempts=1).count() == outbox.PLACES
@@ -148,15 +148,15 @@ class TestHanging:
                 under_way -= 1
 
         add(1, "a0", "a1")
-        breaker.note(f"receiver {UUID(int=1)}", has_answered=False)
-        monkeypatch.setattr(breaker, "_FIRST_REST", 0.0)
-        breaker.note(f"receiver {UUID(int=1)}", has_answered=False)
+        queue.note(f"receiver {UUID(int=1)}", has_answered=False)
+        monkeypatch.setattr(queue, "_FIRST_REST", 0.0)
+        queue.note(f"receiver {UUID(int=1)}", has_answered=False)
         assert send_messages([kind_of(send)]) == 1
         assert most == 1
         assert sorted(states().values()) == ["delivered", "queued"]
 
     def test_receivers_that_hang_get_half_of_a_lane(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(breaker, "_FIRST_REST", 0.0)
+        monkeypatch.setattr(queue, "_FIRST_REST", 0.0)
         free = threading.Event()
 
         def send(mail: Mail) -> None:
@@ -167,7 +167,7 @@ class TestHanging:
 
         for tenant in range(10):
             add(tenant, f"slow {tenant}")
-            breaker.note(f"receiver {UUID(int=tenant)}", has_answered=False)
+            queue.note(f"receiver {UUID(int=tenant)}", has_answered=False)
         add(99, "quick")
         Mail.objects.filter(subject="quick").update(due_at=now() + SECOND)
         # The quick one comes when the others are being sent. It ends their waiting.
@@ -237,7 +237,7 @@ class TestAttempts:
     def test_a_receiver_that_always_rests_does_not_keep_a_message_for_ever(self) -> None:
         add(1, "a0")
         Mail.objects.update(until=now())
-        breaker.note(f"receiver {UUID(int=1)}", has_answered=False)
+        queue.note(f"receiver {UUID(int=1)}", has_answered=False)
         assert send_messages([kind_of(lambda _: None)]) == 0
         assert states() == {"a0": "failed"}
 

@@ -1,0 +1,1 @@
+"""The engines that run checked statements. `protocol.Engine` is their interface."""

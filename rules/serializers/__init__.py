@@ -1,1 +1,0 @@
-"""Serializers of rules, markers and cache metadata, a module per resource."""
