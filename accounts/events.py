@@ -17,8 +17,6 @@ from redis import RedisError
 
 from accounts.limits import Quota, use_quota
 from accounts.models.events import Event, EventKind
-from tenantadmin.lib.core.addresses import network_of
-from accounts.quotas import Quota, use_quota
 from tenantadmin.lib.core.emails import check_email
 from tenantadmin.lib.core.errors import ApiError, RateLimited
 from tenantadmin.lib.core.hosts import network_of

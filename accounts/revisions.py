@@ -22,8 +22,7 @@ from tenantadmin.lib.core.errors import Conflict, Detail, NotFound, ValidationFa
 from tenantadmin.lib.core.request_context import current_reason, current_request_id
 from tenantadmin.lib.core.structs import Count, JsonStruct, one_of
 from tenantadmin.lib.core.timestamps import Timestamp, now
-from tenantadmin.lib.database.lateral import first_of_each, merge_first
-from tenantadmin.lib.database.plans import planned_for_values
+from tenantadmin.lib.database.plans import first_of_each, merge_first, planned_for_values
 
 if TYPE_CHECKING:
     import datetime as dt

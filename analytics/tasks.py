@@ -42,15 +42,6 @@ from analytics.watch.digests import delete_old_exchanges, make_due_digests
 from analytics.watch.evaluating import evaluate_service, evaluate_tenant
 from analytics.words.alerts import ALERT_MAILS, ALERT_WEBHOOKS
 from analytics.words.digests import DIGEST_MAILS
-from logs.notifications import receive_events
-from analytics.service_state import note_beat
-from analytics.summaries.builds import close_failures, delete_old_builds, end_killed_builds
-from analytics.summaries.by_hours import build_part
-from analytics.summaries.damage import LostRollups
-from analytics.summaries.days import find_stale_days, rebuild_day
-from analytics.summaries.outdated import mark_outdated
-from analytics.summaries.periods import is_month, periods_showing
-from analytics.summaries.rebuild import find_stale_periods, rebuild_period, snapshot_days
 from logs.notifications import receive_events, take_next
 from logs.partitions import delete_superseded
 from logs.pending import (

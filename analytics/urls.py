@@ -13,11 +13,6 @@ from analytics.api.summaries import (
     UserSummaryViewSet,
     VerificationViewSet,
 )
-from logs import converters as time_converters  # noqa: F401 - likewise
-from analytics.api.reports import ReportViewSet
-from analytics.api.setup import SetupViewSet
-from analytics.api.summaries import SummaryViewSet, UserSummaryViewSet
-from analytics.api.verdict import VerdictViewSet
 from logs import urls as time_converters  # noqa: F401 - likewise
 
 urlpatterns = url_patterns(

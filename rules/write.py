@@ -10,12 +10,9 @@ from django.db import transaction
 from accounts.diff import equal_values
 from accounts.limits import Quota, limits_of, require_within, use_quota
 from accounts.models.history import RevisionAction, RevisionKind
-from accounts.revisions import append_revision
+from accounts.revisions import DocumentHistory, append_revision
 from accounts.tenants.errors import TenantNotFound, database_refusals
-from accounts.quotas import Quota, use_quota
-from accounts.revisions import DocumentHistory
-from accounts.tenants.plans import limits_of, require_within
-from accounts.tenants.restore import revision_document
+from accounts.tenants.lifecycle import revision_document
 from accounts.tenants.stamps import stamp_tenant
 from rules.diff import summarize_rules
 from rules.json_text import read_integer

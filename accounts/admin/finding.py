@@ -23,7 +23,6 @@ from accounts.models.tenants import tenant_name_key
 from accounts.signin.staff.sessions import PART_PARAMETER
 from tenantadmin.lib.core.emails import normalize_email
 from tenantadmin.lib.core.errors import NotFound
-from tenantadmin.lib.http.admin_search import MAX_RELATED
 from tenantadmin.lib.http.admin_lists import MAX_RELATED
 
 if TYPE_CHECKING:

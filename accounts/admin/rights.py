@@ -47,7 +47,7 @@ from accounts.roles import has_other_active_admin
 from tenantadmin.lib.core.errors import Conflict
 from tenantadmin.lib.core.formats import count
 from tenantadmin.lib.http.admin_actions import Refused
-from tenantadmin.lib.http.csv_files import stream_csv
+from tenantadmin.lib.http.streaming import stream_csv
 
 if TYPE_CHECKING:
     import datetime as dt

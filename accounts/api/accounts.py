@@ -57,10 +57,6 @@ from accounts.tasks import check_domain
 from accounts.tenants.fqdns import FqdnDocument, fqdn_document, list_fqdns, read_fqdn
 from accounts.viewsets import AppViewSet
 from tenantadmin.lib.core.structs import JsonStruct, Success
-from tenantadmin.lib.http.etags import not_modified
-from tenantadmin.lib.http.hal import ANY_ID, ItemList, ListLinks, hrefs, item, link, links
-from tenantadmin.lib.http.parameters import ETAG, IF_MATCH, IF_NONE_MATCH, LOCATION, REASON
-from tenantadmin.lib.core.structs import Success
 from tenantadmin.lib.http.hal import (
     ANY_ID,
     ETAG,
@@ -69,8 +65,10 @@ from tenantadmin.lib.http.hal import (
     LOCATION,
     REASON,
     ItemList,
+    ListLinks,
     hrefs,
     item,
+    link,
     links,
     not_modified,
 )

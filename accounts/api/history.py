@@ -45,9 +45,7 @@ from accounts.viewsets import AppViewSet
 from tenantadmin.lib.core.emails import normalize_email
 from tenantadmin.lib.core.errors import BadRequest, Detail
 from tenantadmin.lib.core.structs import Count, JsonStruct
-from tenantadmin.lib.http.hal import Link, PageLinks, item, link, next_page, page_links
-from tenantadmin.lib.http.parameters import ETAG, IF_MATCH, SEQ
-from tenantadmin.lib.http.hal import ETAG, IF_MATCH, SEQ, Link, PageLinks, item, link, page_links
+from tenantadmin.lib.http.hal import ETAG, IF_MATCH, SEQ, Link, PageLinks, item, link, next_page, page_links
 from tenantadmin.lib.http.schema import STALE
 from tenantadmin.lib.http.viewsets import operation
 

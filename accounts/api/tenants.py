@@ -43,12 +43,10 @@ from accounts.viewsets import AppViewSet
 from tenantadmin.lib.core.rendering import strong_etag
 from tenantadmin.lib.core.structs import Count, JsonStruct, Success
 from tenantadmin.lib.core.timestamps import Timestamp, format_timestamp
-from tenantadmin.lib.http.etags import not_modified
-from tenantadmin.lib.http.hal import ANY_ID, HalItem, HalLinks, ItemList, Link, hrefs, item, link, links
-from tenantadmin.lib.http.parameters import ETAG, IF_MATCH, IF_NONE_MATCH, LOCATION
 from tenantadmin.lib.http.hal import (
     ANY_ID,
     ETAG,
+    IF_MATCH,
     IF_NONE_MATCH,
     LOCATION,
     HalItem,

@@ -20,9 +20,9 @@ from analytics.tasks import refresh_day
 from logs.audit import Reader
 from logs.models import Partition, PendingBuild, QuarantinedEntry
 from logs.quarantine import read_quarantined
-from tenantadmin.lib.core.addresses import client_address
 from tenantadmin.lib.core.errors import BadRequest, NotFound
 from tenantadmin.lib.core.formats import count
+from tenantadmin.lib.core.hosts import client_address
 from tenantadmin.lib.core.timestamps import days_before, now
 from tenantadmin.lib.http.health import ObjectStoreUnreachable
 from tenantadmin.lib.objectstore import StoreError, default_store

@@ -15,9 +15,9 @@ from analytics.replay.play import NEVER, Lifetime
 from analytics.reports.sql import defines, find_changed_tables, learn_views, read_tables
 from logs.definitions import FAILED, NOT_RECORDED, PASSED, REFUSED, Statuses
 from rules.conditions import Request, matches, read_request
-from rules.conditions.globs import glob_matches
-from rules.dialects.depends import find_time, find_word
-from rules.dialects.tables import names_schema
+from rules.conditions.patterns import glob_matches
+from rules.dialects.text import names_schema
+from rules.dialects.words import find_time, find_word
 from rules.tables.names import NameIndex, TableName
 from rules.tables.warehouse import ANY_TABLES, WarehouseTables
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from analytics.replay.load import Gateway
     from analytics.replay.play import Outcome
     from rules.conditions.model import Condition
-    from rules.tables.views import Views
+    from rules.tables.warehouse import Views
 
 #: The columns that distinguish statements. Proposed rules read only these and the statement.
 STATEMENT_COLUMNS: Final = ("tables", "isReadOnly", "isDataChange", "isDDL", "hasNonDeterministicFunctions")

@@ -33,10 +33,10 @@ from analytics.replay.load import DayFile, Ruleset
 from logs.partitions import partitions_with_file
 from rules.language import read_rules
 from rules.ruleset import read_ruleset
-from tenantadmin.lib.core.storable import make_storable
+from tenantadmin.lib.core.rendering import make_storable
 from tenantadmin.lib.core.structs import Count, one_of
 from tenantadmin.lib.core.timestamps import Timestamp, format_timestamp, now
-from tenantadmin.lib.database.locks import build_lock
+from tenantadmin.lib.database.connections import build_lock
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

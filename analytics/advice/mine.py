@@ -28,7 +28,6 @@ from analytics.replay.result import Calibration, LearnedGateway, ReplayResult, R
 from logs.definitions import BYPASSED
 from logs.layout import day_start_ms
 from rules.language import Action
-from tenantadmin.lib.core.storable import make_storable
 from tenantadmin.lib.core.rendering import make_storable
 from tenantadmin.lib.core.structs import Count, JsonStruct
 

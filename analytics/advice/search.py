@@ -24,12 +24,10 @@ from analytics.replay.runs import name_rules
 from logs.models import Partition
 from logs.partitions import GRACE, partitions_with_file
 from rules.ruleset import read_ruleset, with_log
-from tenantadmin.lib.core.storable import make_storable
-from analytics.replay.runs import subject_of_rules
 from tenantadmin.lib.core.rendering import make_storable
 from tenantadmin.lib.core.structs import Count, JsonStruct
 from tenantadmin.lib.core.timestamps import now
-from tenantadmin.lib.database.locks import build_lock
+from tenantadmin.lib.database.connections import build_lock
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence, Set

@@ -45,17 +45,20 @@ from analytics.words.digests import (
     read_digest,
     render_digest,
 )
-from logs.parameters import DAY, MONTH, YEAR
-from tenantadmin.lib.core.structs import JsonStruct
-from tenantadmin.lib.http.etags import not_modified
-from tenantadmin.lib.http.hal import ANY_ID, ItemList, PageLinks, hrefs, item, links, page_links
-from tenantadmin.lib.http.negotiation import preferred_media_type
-from tenantadmin.lib.http.parameters import ETAG, IF_NONE_MATCH
-from tenantadmin.lib.http.parsers import StrictFormParser, StrictJsonParser
-from analytics.digest.verdict.leaks import find_closing_of_all
-from analytics.serializers.digests import DigestPreferenceBody, UnsubscribeBody, UnsubscribeParameters
 from logs.serializers import DAY, MONTH, YEAR
-from tenantadmin.lib.http.hal import ETAG, IF_NONE_MATCH, ItemList, links, not_modified
+from tenantadmin.lib.core.structs import JsonStruct
+from tenantadmin.lib.http.hal import (
+    ANY_ID,
+    ETAG,
+    IF_NONE_MATCH,
+    ItemList,
+    PageLinks,
+    hrefs,
+    item,
+    links,
+    not_modified,
+    page_links,
+)
 from tenantadmin.lib.http.parsers import StrictFormParser, StrictJsonParser, preferred_media_type
 from tenantadmin.lib.http.schema import NOT_MODIFIED, refusal
 from tenantadmin.lib.http.serializers import OneOfField, StrictCharField, StrictSerializer

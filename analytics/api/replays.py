@@ -29,7 +29,7 @@ from analytics.replay.runs import (
     replay_etag,
     summarize_replay,
 )
-from rules.serializers.rulesets import RuleBody
+from rules.serializers import RuleBody
 from tenantadmin.lib.core.structs import Success
 from tenantadmin.lib.http.budgets import LINT
 from tenantadmin.lib.http.hal import ETAG, IF_NONE_MATCH, LOCATION, ItemList, hrefs, item, links, not_modified

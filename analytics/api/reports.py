@@ -55,10 +55,7 @@ from analytics.watch.verdict import find_closed_of_days
 from logs.audit import Reader
 from logs.columns import CACHE_STATUSES
 from rules.ruleset import read_tables
-from rules.serializers.explain import ChosenRulesBody
-from rules.serializers.markers import TableInvalidationRequest
-from tenantadmin.lib.core.addresses import client_address
-from rules.serializers import TableInvalidationRequest
+from rules.serializers import ChosenRulesBody, TableInvalidationRequest
 from tenantadmin.lib.core.hosts import client_address
 from tenantadmin.lib.core.timestamps import days_before, now
 from tenantadmin.lib.http.budgets import QUERY

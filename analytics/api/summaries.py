@@ -34,25 +34,14 @@ from analytics.published.verify import (
 )
 from analytics.watch.alert_kinds import ALERT_QUERIES
 from logs.audit import Reader
-from logs.parameters import DAY, MONTH, YEAR
-from tenantadmin.lib.core.addresses import client_address
+from logs.serializers import DAY, MONTH, YEAR
 from tenantadmin.lib.core.errors import NotFound
 from tenantadmin.lib.core.file_chunks import FileChunks
+from tenantadmin.lib.core.hosts import client_address
 from tenantadmin.lib.core.structs import JsonStruct
-from tenantadmin.lib.http.etags import not_modified
-from tenantadmin.lib.http.parameters import ETAG, IF_NONE_MATCH
+from tenantadmin.lib.http.hal import ETAG, IF_NONE_MATCH, not_modified
 from tenantadmin.lib.http.schema import NOT_MODIFIED, refusal
 from tenantadmin.lib.http.serializers import OneOfField, StrictCharField, StrictSerializer
-from analytics.summaries.documents.day import DailySummary
-from analytics.summaries.documents.month import MonthlySummary
-from analytics.summaries.documents.opportunities import CacheOpportunities
-from analytics.summaries.documents.rules import RuleEffectiveness
-from analytics.summaries.documents.users import UsersSummary
-from analytics.summaries.documents.year import YearlySummary
-from analytics.summaries.periods import HISTORY
-from logs.serializers import DAY, MONTH, YEAR
-from tenantadmin.lib.http.hal import ETAG, IF_NONE_MATCH
-from tenantadmin.lib.http.schema import NOT_MODIFIED
 from tenantadmin.lib.http.viewsets import operation
 from tenantadmin.lib.objectstore import default_store
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Generic, Literal, TypeA
 import msgspec
 
 from logs.layout import day_start_ms
-from rules.conditions.request import read_request
+from rules.conditions.evaluate import read_request
 from rules.language import Action, Rule
 from rules.match import Decision, decide, vary_values
 

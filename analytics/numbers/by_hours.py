@@ -24,21 +24,6 @@ import pyarrow.compute as pc
 from analytics.numbers.rollup import group_rows, merge_groups, open_rows, save_groups, write_day_tables
 from analytics.numbers.store import new_engine, scratch_directory, upload
 from analytics.numbers.tables import ROLLUP_VERSION
-from logs.compaction.build import compact_day
-from logs.compaction.previous import UnusableFile, refusing_damage
-from logs.compaction.rows import InvalidEntry
-from logs.compaction.spans import HourFile, find_spans, read_dropped, span_bounds, write_repeats, write_span
-from logs.compaction.table_names import TableNames
-from logs.listing import DayListing, day_digest, list_day
-from logs.models import DayPart
-from logs.parts import drop_parts, lock_files, lock_part, mark_damaged, part_key, read_parts, save_part
-from tenantadmin.lib.database.locks import Busy
-from tenantadmin.lib.objectstore import LocalStore, ObjectNotFound, ObjectStore, StoreError
-from analytics.summaries.day_rollup import group_rows, open_rows, write_day_tables
-from analytics.summaries.engine import new_engine
-from analytics.summaries.files import scratch_directory, upload
-from analytics.summaries.hour_groups import merge_groups, save_groups
-from analytics.summaries.rollup_schema import ROLLUP_VERSION
 from logs.compaction.build import (
     HourFile,
     TableNames,
@@ -50,11 +35,11 @@ from logs.compaction.build import (
     write_span,
 )
 from logs.compaction.rows import InvalidEntry, UnusableFile, refusing_damage
-from logs.listing import day_digest, list_day
+from logs.listing import DayListing, day_digest, list_day
 from logs.models import DayPart
 from logs.partitions import drop_parts, lock_files, lock_part, mark_damaged, part_key, read_parts, save_part
 from tenantadmin.lib.database.connections import Busy
-from tenantadmin.lib.objectstore import LocalStore, ObjectNotFound, StoreError
+from tenantadmin.lib.objectstore import LocalStore, ObjectNotFound, ObjectStore, StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

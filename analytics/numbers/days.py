@@ -40,8 +40,6 @@ from logs.compaction.build import CompactedDay, compact_day
 from logs.layout import compacted_prefix, partition_key, rollup_key, rollup_prefix
 from logs.listing import DayListing, find_days, list_day
 from logs.models import DayPart, Partition
-from logs.partitions import BuiltPartition, previous_build, publish_partition, supersede, withdraw_partition
-from logs.parts import drop_parts, remove_unnamed
 from logs.partitions import (
     BuiltPartition,
     drop_parts,

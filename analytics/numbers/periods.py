@@ -69,10 +69,8 @@ from analytics.numbers.yearly import (
 )
 from logs.partitions import supersede
 from tenantadmin.lib.core.timestamps import now
-from tenantadmin.lib.database.locks import Busy, build_lock
-from tenantadmin.lib.objectstore import ObjectStore, StoreError
 from tenantadmin.lib.database.connections import Busy, build_lock
-from tenantadmin.lib.objectstore import StoreError
+from tenantadmin.lib.objectstore import ObjectStore, StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

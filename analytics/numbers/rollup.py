@@ -40,7 +40,7 @@ from analytics.numbers.tables import (
     regroup,
     write_table,
 )
-from logs.compaction.engine import HOUR_COLUMN
+from logs.compaction.convert import HOUR_COLUMN
 from logs.definitions import (
     BYPASSED,
     HIT,
@@ -53,8 +53,6 @@ from logs.definitions import (
     Above,
     Statuses,
 )
-from logs.compaction.convert import HOUR_COLUMN
-from logs.definitions import BYPASSED, HIT, MISS, NOT_CACHED, PASSED, SIZED, STORED_MISS, TIMED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -20,7 +20,7 @@ from django.db.models import Exists, Max, OuterRef, Q, Sum
 from analytics.models import Alert, Build, DayRollup, Kind, MergedRollup, SummaryDocument, TenantHealth
 from analytics.numbers.store import scratch_directory
 from analytics.numbers.tables import HOURS, NO_VERSION, ROLLUP_VERSION, STATEMENTS
-from logs.compaction.engine import connect
+from logs.compaction.writer import connect
 from logs.layout import logs_prefix
 from logs.models import Partition, PendingBuild
 from logs.partitions import partitions_with_file
@@ -28,7 +28,7 @@ from logs.pending import mark_all_periods, mark_days
 from logs.quoting import quote_text
 from tenantadmin.lib.core.metrics import count_build
 from tenantadmin.lib.core.timestamps import days_before, now
-from tenantadmin.lib.database.locks import Busy, build_lock
+from tenantadmin.lib.database.connections import Busy, build_lock
 from tenantadmin.lib.objectstore import ObjectNotFound, ObjectStore, StoreError
 
 if TYPE_CHECKING:

@@ -28,7 +28,7 @@ from redis import RedisError
 from analytics.models import DayRollup, Kind, MergedRollup, SummaryDocument
 from analytics.numbers.merged import HISTORY, DayBuild, period_bounds
 from analytics.numbers.tables import ROLLUP_VERSION
-from logs.compaction.engine import connect
+from logs.compaction.writer import connect
 from logs.models import Partition, SupersededFile
 from logs.partitions import supersede
 from tenantadmin.lib.core.timestamps import now

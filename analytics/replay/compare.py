@@ -57,8 +57,8 @@ from logs.definitions import (
 )
 from logs.layout import DAY_MS, HOUR_MS, day_start_ms
 from logs.quoting import quote_texts
-from rules.dialects.depends import word_sql
-from rules.dialects.tables import names_no_schema_sql
+from rules.dialects.text import names_no_schema_sql
+from rules.dialects.words import word_sql
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence

@@ -32,10 +32,8 @@ from rules.language import read_rules
 from rules.models import Marker as StoredMarker
 from rules.ruleset import read_ruleset
 from tenantadmin.lib.core.errors import NotFound
-from tenantadmin.lib.core.storable import make_storable
+from tenantadmin.lib.core.rendering import make_storable
 from tenantadmin.lib.core.timestamps import days_before, end_of_day, epoch_ms, now
-from tenantadmin.lib.database.locks import build_lock
-from tenantadmin.lib.core.timestamps import now
 from tenantadmin.lib.database.connections import build_lock
 
 if TYPE_CHECKING:

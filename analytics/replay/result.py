@@ -8,7 +8,7 @@ from typing import Annotated, Literal, TypeAlias
 
 from msgspec import Meta
 
-from rules.dialects.tables import WITHOUT_SCHEMA
+from rules.dialects.text import WITHOUT_SCHEMA
 from tenantadmin.lib.core.structs import Count, JsonStruct
 
 

@@ -16,8 +16,8 @@ import pyarrow as pa
 
 from analytics.replay.load import NUMBER_OF, Gateway, make_schema, registered
 from logs.definitions import BYPASSED
+from rules.conditions.evaluate import read_request
 from rules.conditions.model import iterate_tests
-from rules.conditions.request import read_request
 from rules.language import Action
 from rules.match import decide
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
     from analytics.replay.load import Job, Ruleset
-    from rules.conditions.request import Request, Value
+    from rules.conditions.evaluate import Request, Value
     from rules.language import Rule
     from rules.match import Decision, Firing
 

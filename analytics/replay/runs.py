@@ -43,10 +43,8 @@ from logs.partitions import describe_longest_window
 from rules.in_force import choose_rules
 from rules.models import RuleDraft
 from rules.ruleset import read_ruleset
-from rules.write import lint_document
-from tenantadmin.lib.core.errors import Detail, NotFound, RateLimited, ValidationFailed
 from rules.write import RulesetRejected, lint_document
-from tenantadmin.lib.core.errors import Detail, ValidationFailed
+from tenantadmin.lib.core.errors import Detail, NotFound, RateLimited, ValidationFailed
 from tenantadmin.lib.core.rendering import strong_etag
 from tenantadmin.lib.core.structs import Count, JsonStruct, one_of, sent_as
 from tenantadmin.lib.core.timestamps import Timestamp, now

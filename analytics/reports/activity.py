@@ -17,7 +17,7 @@ from analytics.numbers.tables import LATEST_ORDER, NOT_CACHED_SUM, ROLLUP_VERSIO
 from analytics.numbers.yearly import RuleRecord, count_rules
 from logs.columns import CACHE_STATUSES
 from logs.definitions import NOT_CACHED, STORED_MISS
-from rules.conditions.casefold import fold_case, fold_case_sql
+from rules.conditions.patterns import fold_case, fold_case_sql
 from tenantadmin.lib.core import formats
 from tenantadmin.lib.core.structs import Count, JsonStruct, one_of
 from tenantadmin.lib.core.timestamps import Timestamp, days_before, now, show_time

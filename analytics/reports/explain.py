@@ -25,12 +25,9 @@ from rules.language import read_rules
 from rules.models import Marker
 from tenantadmin.lib.core.errors import NotFound
 from tenantadmin.lib.core.formats import duration, span
-from tenantadmin.lib.core.storable import is_storable
+from tenantadmin.lib.core.rendering import is_storable
 from tenantadmin.lib.core.structs import Count, JsonStruct, one_of
 from tenantadmin.lib.core.timestamps import Timestamp, days_before, format_timestamp, now, show_time, time_of
-from tenantadmin.lib.core.rendering import is_storable
-from tenantadmin.lib.core.structs import Count, JsonStruct
-from tenantadmin.lib.core.timestamps import Timestamp, days_before, format_timestamp, show_time, time_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

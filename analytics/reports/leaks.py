@@ -11,9 +11,6 @@ from msgspec import Meta
 from accounts.models.history import RevisionKind
 from analytics.reports.reading import LogReader, ReportHead, ReportQuery, Window
 from analytics.reports.sql import leak_findings_sql, leak_totals_sql
-from rules.dialects.tables import WITHOUT_SCHEMA
-from analytics.reports.leak_sql import leak_findings_sql, leak_totals_sql
-from analytics.reports.reading import ReportHead, ReportQuery
 from rules.dialects.text import WITHOUT_SCHEMA
 from tenantadmin.lib.core.formats import count
 from tenantadmin.lib.core.structs import Count, JsonStruct

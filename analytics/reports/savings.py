@@ -22,7 +22,7 @@ from logs.definitions import SPARED
 from logs.partitions import describe_longest_window, partitions_with_file
 from logs.queries import document_limits, rows_of, run_query
 from logs.sources import local_copies
-from logs.sql.errors import EngineUnavailable
+from logs.sql.protocol import EngineUnavailable
 from logs.sql.source import make_source
 from tenantadmin.lib.core import formats
 from tenantadmin.lib.core.errors import BadRequest, Detail, ServiceBusy

@@ -17,14 +17,11 @@ import re2
 
 from logs.definitions import ANSWERED, ENDED_AT, HIT, SHARED, hash_sql
 from logs.quoting import quote_text, quote_texts, quote_value
-from rules.conditions.request import read_table_names
-from rules.dialects.depends import is_certain_sql, word_sql
-from rules.dialects.tables import names_no_schema_sql
-from rules.dialects.text import TABLE_NAME, without_text, without_text_sql
-from rules.tables.names import TableName, compare, read_name
-from rules.tables.names_sql import counts_sql, may_be_sql, name_sql, names_sql
-from rules.tables.views import Views
-from rules.tables.warehouse import ANY_TABLES, WarehouseTables
+from rules.conditions.evaluate import read_table_names
+from rules.dialects.text import TABLE_NAME, names_no_schema_sql, without_text, without_text_sql
+from rules.dialects.words import is_certain_sql, word_sql
+from rules.tables.names import TableName, compare, counts_sql, may_be_sql, name_sql, names_sql, read_name
+from rules.tables.warehouse import ANY_TABLES, Views, WarehouseTables
 from tenantadmin.lib.core.timestamps import days_before
 
 if TYPE_CHECKING:

@@ -26,9 +26,8 @@ from logs.audit import REQUESTS_KEY, record_read
 from logs.columns import CACHE_STATUSES
 from logs.definitions import HIT, MISS, NOT_CACHED, STORED_MISS
 from logs.quoting import quote_value
-from rules.conditions.casefold import fold_case, fold_case_sql
-from rules.models import Marker
 from rules.conditions.patterns import fold_case, fold_case_sql
+from rules.models import Marker
 from tenantadmin.lib.core.structs import Count, JsonStruct, one_of
 from tenantadmin.lib.core.timestamps import Timestamp, end_of_day, epoch_ms, format_timestamp, show_time
 from tenantadmin.lib.http.hal import Link, ListLinks

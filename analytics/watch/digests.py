@@ -39,16 +39,11 @@ from logs.partitions import partitions_with_file
 from rules.diff import diff_rules
 from rules.models import Marker
 from rules.ruleset import read_tables
-from tenantadmin.lib.core.rendering import dump_json, strong_etag
-from tenantadmin.lib.core.storable import make_storable
+from tenantadmin.lib.core.rendering import dump_json, make_storable, strong_etag
 from tenantadmin.lib.core.structs import JsonStruct, one_of
 from tenantadmin.lib.core.timestamps import Timestamp, days_before, end_of_day, epoch_ms, now
-from tenantadmin.lib.database.locks import build_lock
-from tenantadmin.lib.objectstore import ObjectStore, StoreError
-from tenantadmin.lib.core.rendering import dump_json, make_storable, strong_etag
-from tenantadmin.lib.core.timestamps import days_before, end_of_day, epoch_ms, now
 from tenantadmin.lib.database.connections import build_lock
-from tenantadmin.lib.objectstore import StoreError
+from tenantadmin.lib.objectstore import ObjectStore, StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -31,10 +31,8 @@ from logs.pending import pending_state
 from rules.ruleset import read_tables
 from rules.tables.warehouse import ANY_TABLES, WarehouseTables
 from tenantadmin.lib.core.timestamps import days_before, epoch_ms, now
-from tenantadmin.lib.database.locks import Busy, build_lock
-from tenantadmin.lib.objectstore import ObjectStore, StoreError
 from tenantadmin.lib.database.connections import Busy, build_lock
-from tenantadmin.lib.objectstore import StoreError
+from tenantadmin.lib.objectstore import ObjectStore, StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -24,8 +24,8 @@ from analytics.models import Digest, DigestMail
 from analytics.watch.facts import LEAKS, NameKind, ShownFact, fill, show_facts, show_values
 from analytics.watch.preferences import readable_tenants, subscriptions, unsubscribe_token
 from analytics.watch.sections import DigestHead, SectionText
+from tenantadmin.lib.core.emails import unlinked
 from tenantadmin.lib.core.errors import NotFound
-from tenantadmin.lib.core.mail_text import unlinked
 from tenantadmin.lib.core.rendering import strong_etag
 from tenantadmin.lib.core.structs import JsonStruct
 from tenantadmin.lib.core.timestamps import Timestamp, format_timestamp

@@ -26,11 +26,8 @@ from analytics.numbers.days import rebuild_day
 from analytics.numbers.store import scratch_directory
 from logs.models import PendingBuild
 from logs.pending import mark_days
-from tenantadmin.conf.parsers import read_database
+from tenantadmin.conf.environment import read_database
 from tenantadmin.lib.core.timestamps import now
-from tenantadmin.lib.database.locks import Busy
-from analytics.summaries.days import rebuild_day
-from analytics.summaries.files import scratch_directory
 from tenantadmin.lib.database.connections import Busy
 from tenantadmin.lib.objectstore import LocalStore, StoreError, default_store
 from tenantadmin.run import embedded

@@ -8,8 +8,6 @@ from collections import Counter
 from typing import Any
 
 from analytics.demo.profile import Markers, Result, TenantGateway, hash_query
-from rules.conditions.globs import glob_matches
-from analytics.demo.gateway import Markers, Result, TenantGateway, hash_query
 from rules.conditions.patterns import glob_matches
 from rules.language import complete_rule, read_rules
 from rules.lint import lint_ruleset

@@ -22,9 +22,7 @@ from accounts.models.users import StaffRole
 from tenantadmin.lib.core import formats
 from tenantadmin.lib.core.errors import ApiError, BadRequest, Conflict
 from tenantadmin.lib.core.timestamps import format_timestamp
-from tenantadmin.lib.http.csv_files import stream_csv
 from tenantadmin.lib.http.difference import diff_texts
-from tenantadmin.lib.core.errors import ApiError, Conflict
 from tenantadmin.lib.http.health import ObjectStoreUnreachable
 from tenantadmin.lib.http.streaming import stream_csv
 from tenantadmin.lib.objectstore import StoreError

@@ -47,12 +47,9 @@ from accounts.signin.staff.adapters import NOT_STAFF, why_not_staff
 from accounts.signin.staff.enrolment import remember_link
 from accounts.signin.staff.sessions import assurance_of, ways_used
 from accounts.signin.state import Purpose, bind_browser, new_browser_id
-from tenantadmin.lib.core.addresses import client_address, network_of
 from tenantadmin.lib.core.emails import check_email, normalize_email
 from tenantadmin.lib.core.errors import ApiError, Forbidden, RateLimited
-from tenantadmin.lib.core.emails import check_email
-from tenantadmin.lib.core.errors import ApiError, Forbidden
-from tenantadmin.lib.core.hosts import client_address
+from tenantadmin.lib.core.hosts import client_address, network_of
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse

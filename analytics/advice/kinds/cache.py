@@ -26,9 +26,7 @@ from analytics.advice.words import describe_seconds
 from analytics.replay.play import Lifetime
 from logs.definitions import PASSED
 from rules.conditions import parse_conditions
-from rules.conditions.casefold import fold_case
-from rules.conditions.globs import glob_matches
-from rules.dialects.tables import WITHOUT_SCHEMA
+from rules.conditions.patterns import fold_case, glob_matches
 from rules.dialects.text import WITHOUT_SCHEMA
 from rules.language import complete_rule
 from rules.tables.names import is_any

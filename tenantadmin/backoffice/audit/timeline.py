@@ -28,9 +28,6 @@ from tenantadmin.backoffice.audit.entries import ENTRY_OF, EVENT_GROUPS, KINDS, 
 from tenantadmin.lib.core.emails import normalize_email
 from tenantadmin.lib.core.errors import BadRequest
 from tenantadmin.lib.core.timestamps import now
-from tenantadmin.lib.database.lateral import first_of_each, merge_first
-from tenantadmin.backoffice.audit.entries import ENTRY_OF
-from tenantadmin.backoffice.audit.kinds import Source
 from tenantadmin.lib.database.plans import first_of_each, merge_first
 
 if TYPE_CHECKING:
@@ -40,8 +37,6 @@ if TYPE_CHECKING:
     from django.http import QueryDict
 
     from tenantadmin.backoffice.audit.entries import Entry
-    from tenantadmin.lib.database.lateral import Sql
-    from tenantadmin.backoffice.audit.filters import AuditFilter
     from tenantadmin.lib.database.plans import Sql
 
 

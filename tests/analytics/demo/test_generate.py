@@ -22,7 +22,7 @@ from analytics.demo.logs import FOLDER, DemoDataError, read_demo
 from analytics.demo.profile import PROFILE_DAYS, DaysAgo, MonthStart, Number, OneOf, Profile
 from logs.columns import CACHE_STATUSES, COLUMNS, SqlType
 from logs.layout import HOUR_MS
-from rules.conditions.request import read_request
+from rules.conditions.evaluate import read_request
 from rules.language import Rule, read_rules
 from rules.lint import lint_ruleset
 from rules.match import decide

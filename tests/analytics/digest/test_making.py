@@ -20,14 +20,6 @@ from analytics.watch.digests import delete_old_exchanges, find_due_digests, make
 from analytics.watch.facts import DigestPeriod
 from analytics.words.digests import etag_of
 from tenantadmin.lib.core.timestamps import days_before, now
-from tenantadmin.lib.database.locks import build_lock
-from analytics.digest.making import find_due_digests, make_digest, make_due_digests
-from analytics.digest.periods import DigestPeriod
-from analytics.digest.stored import etag_of
-from analytics.models import Digest, TenantHealth
-from analytics.queues import DIGESTS
-from analytics.service_state import count_failing_jobs
-from tenantadmin.lib.core.timestamps import days_before
 from tenantadmin.lib.database.connections import build_lock
 from tenantadmin.lib.objectstore import StoreError, default_store
 from tests import factories
