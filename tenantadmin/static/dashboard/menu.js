@@ -1,7 +1,7 @@
 // The menu: the pages of a tenant by section, the choice of the tenant, and the palette.
 
 import { signOut } from "./api.js";
-import { DOCS } from "./config.js";
+import { DOCS, PRODUCT } from "./config.js";
 import { h, icon, refill, released } from "./dom.js";
 import { knownSetup, progress } from "./firsthour.js";
 import { chooseUtc, zone } from "./format.js";
@@ -97,7 +97,7 @@ export async function drawSide(context, route) {
       a(
         "#/",
         h("span.mark", { "aria-hidden": "true" }),
-        "Gateway",
+        PRODUCT,
         tenant && h("span.of", listed().find(({ id }) => id === tenant)?.name),
       ),
       h(
