@@ -8,7 +8,7 @@ import { when } from "./format.js";
 import { can, forgetPerson, listed, mayOpen, person, tenants } from "./people.js";
 import { NotLoaded, go, to } from "./router.js";
 import { keepTenant, session } from "./session.js";
-import { adminPage, openingPage, staff } from "./staff.js";
+import { adminPage, openingPage, shownPage, staff } from "./staff.js";
 import { a, button, empty, failure, forgetNotices, notify, skeleton } from "./ui.js";
 
 const app = /** @type {HTMLElement} */ (document.getElementById("app"));
@@ -117,7 +117,7 @@ async function drawBar() {
       ` as ${email}: ${reason}. `,
       roles.has(tenant)
         ? `You may read its log${until ? ` until ${when(until)}` : ""}.`
-        : a(openingPage(tenant, location.hash.split("/").slice(3).join("/")), "Read its log, too"),
+        : a(openingPage(tenant, shownPage(), { reason }), "Read its log, too"),
     ),
     button("Leave", leave, "small"),
   );

@@ -55,6 +55,35 @@ def test_open_write_and_leave(chromium: str, service: str, world: factories.Worl
     assert Event.objects.filter(kind="staff.acted", after__act="dashboard.opened").count() == 1
 
 
+def test_a_proof_of_the_second_factor_keeps_the_session_one_of_staff(
+    chromium: str, service: str, world: factories.World, tenant: Tenant
+) -> None:
+    refusal = {"error": "second_factor_required", "message": "Prove it.", "requestId": "x"}
+    with signed_in(chromium, service, world) as (page, _):
+        page.goto(f"{service}/admin/tenants/{tenant.pk}/open/?to=history?kind=rules%26seq=1")
+        page.fill("[name=reason]", "ticket 7")
+        page.click("button.button:has-text('Open')")
+        page.click("main button:has-text('Restore')")
+        page.fill("dialog [name=comment]", "ticket 8")
+        page.route("**/restore*", lambda route: route.fulfill(status=403, json=refusal), times=1)
+        page.on("dialog", lambda dialog: dialog.accept())
+        page.click("dialog .foot button:has-text('Restore')")
+        # The page of the admin site asks for the proof, and knows the reason.
+        page.wait_for_url("**/open/*proof=1*")
+        expect(page.locator("[name=reason]")).to_have_value("ticket 7")
+        page.click("button.button:has-text('Open')")
+        page.wait_for_selector("text=Done: what you began before.")
+        expect(page.locator("aside.staff")).to_contain_text("You look at Warehouse, a customer’s tenant")
+        expect(page.locator("aside.staff")).to_contain_text("ticket 7")
+        assert page.url.endswith(f"#/t/{tenant.pk}/history?kind=rules&seq=1")
+    written = Revision.objects.filter(tenant_id=tenant.pk, kind="rules").latest("seq")
+    assert written.summary["comment"] == "ticket 8"
+    former, present = RefreshToken.objects.order_by("pk")
+    assert (former.is_staff, present.is_staff) == (True, True)
+    assert former.revoked_at is not None
+    assert present.revoked_at is None
+
+
 def test_access_to_the_log_is_part_of_opening(
     chromium: str, service: str, world: factories.World, tenant: Tenant
 ) -> None:
