@@ -281,7 +281,7 @@ UNFOLD = {
     "SITE_FAVICONS": [{"rel": "icon", "href": "data:,"}],
     "SHOW_VIEW_ON_SITE": False,
     "SHOW_BACK_BUTTON": False,
-    "STYLES": [f"tenantadmin.backoffice.navigation.{name}" for name in ("palette", "stylesheet")],
+    "STYLES": [f"tenantadmin.backoffice.navigation.{name}" for name in ("tokens", "palette", "stylesheet")],
     "ACCOUNT": {"navigation": "tenantadmin.backoffice.navigation.account_links"},
     "SIDEBAR": {
         "show_search": True,

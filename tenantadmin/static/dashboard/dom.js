@@ -75,6 +75,21 @@ export function icon(name) {
   return svg;
 }
 
+/** @param {() => void} open when Ctrl+K is pressed, or ? where nobody writes */
+export function onPaletteKey(open) {
+  document.addEventListener("keydown", (event) => {
+    const isTyping =
+      event.target instanceof HTMLElement && event.target.matches("input, textarea, select");
+    const isMeant =
+      event.ctrlKey || event.metaKey
+        ? event.key.toLowerCase() === "k"
+        : event.key === "?" && !isTyping;
+    if (!isMeant) return;
+    event.preventDefault();
+    open();
+  });
+}
+
 /** Where a table does not fit in the element that is observed, a row is a block (style.css). */
 export const fitting = new ResizeObserver((changes) =>
   changes.forEach(({ target }) => {
