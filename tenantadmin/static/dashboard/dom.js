@@ -31,6 +31,9 @@ function leaves(children) {
     .map((child) => (child instanceof Node ? child : String(child)));
 }
 
+/** @param {string} id @returns {any} what the service wrote into the page, or null */
+export const given = (id) => JSON.parse(document.getElementById(id)?.textContent ?? "null");
+
 /** @param {Element} parent @param {...Child} children replace what `parent` holds */
 export function fill(parent, ...children) {
   parent.replaceChildren(...leaves(children));

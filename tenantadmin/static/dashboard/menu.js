@@ -2,7 +2,7 @@
 
 import { signOut } from "./api.js";
 import { DOCS, PRODUCT } from "./config.js";
-import { h, icon, onPaletteKey, refill, released } from "./dom.js";
+import { given, h, icon, onPaletteKey, refill, released } from "./dom.js";
 import { knownSetup, progress } from "./firsthour.js";
 import { chooseUtc, zone } from "./format.js";
 import { can, forgetPerson, listed, mayOpen, person } from "./people.js";
@@ -15,7 +15,7 @@ import { a, button, fine, notify, select, sentence } from "./ui.js";
  * @typedef {{title: string, path: string, words: string, right: Right | "", section: string}} Page
  * @type {Page[]} from the page of the service (accounts/dashboard.py). Acts have no section.
  */
-const PAGES = JSON.parse(document.getElementById("pages")?.textContent ?? "[]");
+export const PAGES = given("pages") ?? [];
 
 /** @type {Texts} what pages call their period in the address: the menu keeps it */
 const PERIODS = { overview: "period", savings: "period", statements: "day" };

@@ -79,7 +79,7 @@ class Clicks:
 
     def search(self, said: str) -> None:
         """Open the palette and type."""
-        self.click("text=Find tenant, person, page")
+        self.click("text=Go to…")
         # Letters before that would be lost.
         self.page.wait_for_selector(".palette input:focus")
         self.page.keyboard.type(said)

@@ -184,7 +184,7 @@ def test_enter_opens_the_first_result(
 ) -> None:
     with signed_in(chromium, service, world) as (page, _):
         # The first letter may come at once.
-        page.click("text=Find tenant, person, page")
+        page.click("text=Go to…")
         page.keyboard.type("Other")
         wait_for_results(page, "Other")
         page.keyboard.press("Control+a")
