@@ -32,8 +32,9 @@ export const shell = {
     if (session() && mustAcceptTerms() && !isPlain) return go(withTarget("/terms"));
     app.className = isPlain ? "plain" : "";
     // No page waits for it. A fault of signing in shows on the page.
-    drawBar().catch(() => {});
+    if (!isPlain) drawBar().catch(() => {});
     if (isPlain) {
+      bar.remove();
       forgetNotices();
       fill(app, view);
     } else if (!side.isConnected) fill(app, side, view);
@@ -106,8 +107,8 @@ async function refused(tenant, route) {
 async function drawBar() {
   const opened = staff();
   if (!opened) return bar.remove();
-  if (!bar.isConnected) app.before(bar);
   const { email, roles } = await person();
+  if (!bar.isConnected) app.before(bar);
   const { tenant, name, reason, until } = opened;
   fill(
     bar,

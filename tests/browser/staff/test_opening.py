@@ -10,6 +10,7 @@ from playwright.sync_api import expect
 from accounts.models import Event, Membership, RefreshToken, Revision
 from rules.models import Ruleset
 from tests.browser.staff.tasks import signed_in
+from tosapp.publishing import publish
 
 if TYPE_CHECKING:
     from accounts.models import Tenant
@@ -87,11 +88,14 @@ def test_a_proof_of_the_second_factor_keeps_the_session_one_of_staff(
 def test_access_to_the_log_is_part_of_opening(
     chromium: str, service: str, world: factories.World, tenant: Tenant
 ) -> None:
+    publish("# Terms", actor="admin@example.org")
     with signed_in(chromium, service, world, viewport={"width": 390, "height": 844}) as (page, _):
         page.goto(f"{service}/admin/tenants/{tenant.pk}/open/?to=sql")
         page.fill("[name=reason]", "ticket 7")
         page.select_option("[name=hours]", "2")
         page.click("button.button:has-text('Open')")
+        # The page that was wanted follows the terms.
+        page.click("text=Accept and go on")
         expect(page.locator("aside.staff")).to_contain_text("You may read its log until")
         page.wait_for_selector("h1:has-text('SQL')")
     assert Membership.objects.get(user=world.platform_admin).ends_at is not None
