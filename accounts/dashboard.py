@@ -1,33 +1,75 @@
-"""Pages of a tenant that are in the dashboard alone. The admin site leads there."""
+"""Pages of a tenant that are in the dashboard alone: its menu, and what both command palettes offer."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 from urllib.parse import urlencode
 
 from django.urls import reverse
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from uuid import UUID
 
-#: Title and path of each page that the palette finds.
+#: What a page asks of the user's role in the tenant (people.js); empty: every role has it.
+Right: TypeAlias = Literal["", "member", "write", "cache", "people", "owner"]
+#: Staff in the dashboard: what the admin site has in its place, and what asks for a platform admin.
+_NOT_OF_STAFF: Final[frozenset[Right]] = frozenset({"people", "owner"})
+_OF_ADMINS: Final[frozenset[Right]] = frozenset({"write"})
+
+
+class Page(NamedTuple):
+    """A page, or an act on one.
+
+    Attributes:
+        path: below the address of the tenant.
+        words: other words by which a palette finds it.
+        section: of the menu. Acts have none: only palettes lead to them.
+    """
+
+    title: str
+    path: str
+    words: str = ""
+    right: Right = ""
+    section: str = ""
+
+
+def _in_menu(section: str, *pages: Page) -> Sequence[Page]:
+    return [page._replace(section=section) for page in pages]
+
+
 PAGES: Final = (
-    ("Overview", "overview"),
-    ("Configuration", "config"),
-    ("Drafts: replay and publish", "drafts"),
-    ("Explain a request", "explain"),
-    ("Invalidate", "invalidate"),
-    ("Requests", "traffic"),
-    ("Rules", "rules"),
-    ("SQL", "sql"),
-    ("Statements", "statements"),
-    ("Alerts", "alerts"),
-    ("Digest", "digest"),
-    ("Savings", "savings"),
-    ("Stale risk and leaks", "reports"),
-    ("Recommendations", "recommendations"),
-    ("History: compare and restore rules or configuration", "history"),
+    *_in_menu(
+        "Traffic",
+        Page("Overview", "overview"),
+        Page("Savings", "savings"),
+        Page("Statements", "statements"),
+        Page("Requests", "traffic", "log", "member"),
+        Page("Stale risk and leaks", "reports"),
+        Page("Digest", "digest"),
+        Page("Alerts", "alerts"),
+    ),
+    *_in_menu(
+        "Rules",
+        Page("Rules", "rules"),
+        Page("Drafts and replay", "drafts", "publish"),
+        Page("Recommendations", "recommendations"),
+        Page("Invalidate", "invalidate", "make results stale, purge or clear the cache, marker", "cache"),
+        Page("History", "history", "compare and restore rules or configuration"),
+    ),
+    *_in_menu("Explore", Page("SQL", "sql", "", "member"), Page("Explain", "explain", "a request")),
+    *_in_menu("Tenant", Page("Configuration", "config"), Page("Members", "members", "", "people")),
+    Page("Invite someone", "members?new=1", "add a colleague, member", "owner"),
+    Page("New alert", "alerts?new=1", "mail, webhook, Slack", "write"),
+    Page("Change the rules", "rules/edit", "edit, TTL", "write"),
+    Page("Connect a program", "setup?step=first-request", "address, host, JDBC, dbt, Python"),
 )
+
+
+def pages_for_staff(*, is_admin: bool) -> list[Page]:
+    """Return what staff may open of any tenant, some of it only with access to the log."""
+    refused = _NOT_OF_STAFF if is_admin else _NOT_OF_STAFF | _OF_ADMINS
+    return [page for page in PAGES if page.right not in refused]
 
 
 def in_dashboard(tenant_id: UUID, page: str, **query: Any) -> str:

@@ -19,6 +19,7 @@ from drf_spectacular.views import SpectacularSwaggerSplitView
 from markdown_it import MarkdownIt
 
 from accounts.access.policy import Level
+from accounts.dashboard import PAGES
 from accounts.routes import route
 from accounts.viewsets import AppViewSet
 from logs.definitions import PAGE_DEFINITIONS, STATUSES
@@ -134,6 +135,7 @@ def show_dashboard(request: HttpRequest) -> HttpResponse:
         "statuses": STATUSES,
         "definitions": PAGE_DEFINITIONS,
         "rule_words": rule_words(),
+        "pages": [page._asdict() for page in PAGES],
     }
     page = render(request, "dashboard/index.html", context)
     page["Referrer-Policy"] = "no-referrer"

@@ -227,7 +227,8 @@ class OpenPage(TenantActPage):
 
     def get(self, request: HttpRequest, **more: Any) -> HttpResponse:
         if not is_challenge(request.GET.get("challenge", "")):
-            return HttpResponseRedirect(self._dashboard(tenant=self.tenant.pk, to=self.page_wanted))
+            given = self.initial()
+            return HttpResponseRedirect(self._dashboard(tenant=self.tenant.pk, to=self.page_wanted, **given))
         return super().get(request, **more)
 
     def form(self, data: Any = None) -> ReasonForm:
@@ -238,7 +239,8 @@ class OpenPage(TenantActPage):
         return form
 
     def asks_for_proof(self) -> bool:
-        return bool(self.request.POST.get("hours"))
+        # The dashboard asks for it where an act there was refused without one.
+        return bool(self.request.POST.get("hours")) or self.request.GET.get("proof") == "1"
 
     def act(self, values: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         hours = values.get("hours") or 0

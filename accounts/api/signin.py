@@ -225,7 +225,7 @@ class SignInViewSet(AppViewSet):
             problem = problem or "unauthorized"
         again = {"email": link.email, "to": urlsplit(link.return_to).fragment, "send": "1"} if link else {}
         context = {
-            "title": "Sign in to Gateway",
+            "title": f"Sign in to {settings.PRODUCT_NAME}",
             "token": token,
             "email": link.email if link else "",
             "service": settings.PUBLIC_BASE_URL,

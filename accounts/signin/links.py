@@ -155,7 +155,12 @@ def _send(link: Link, token: str, *, page: str) -> None:
         "service": settings.PUBLIC_BASE_URL,
     }
     try:
-        send_mail(to=link.email, subject="Sign in to Gateway", template="magic_link", context=context)
+        send_mail(
+            to=link.email,
+            subject=f"Sign in to {settings.PRODUCT_NAME}",
+            template="magic_link",
+            context=context,
+        )
     except MailNotSent as error:
         link.delete()
         raise LinkNotSent from error

@@ -53,9 +53,9 @@ _TASKS: Final = (
 
 #: Pages that only the palette finds.
 _ACTS: Final = (
-    ("New account", "add_business", "account-new"),
-    ("New tenant", "add_circle", "tenant-new"),
-    ("Publish new terms", "gavel", "terms-edit"),
+    ("New account", "account-new"),
+    ("New tenant", "tenant-new"),
+    ("Publish new terms", "terms-edit"),
 )
 #: Other words by which the palette finds a page.
 _ALSO: Final = {
@@ -78,12 +78,11 @@ def _address(page: str) -> str:
     return reverse(page if page == "docs" else f"admin:{page}")
 
 
-def find_pages(term: str) -> list[tuple[str, str, str]]:
-    """Return title, icon and address of the pages in which each word of ``term`` begins a word."""
+def find_pages(term: str) -> list[tuple[str, str]]:
+    """Return title and address of the pages in which each word of ``term`` begins a word."""
     return [
-        (title, icon, _address(name))
-        for _, links in (*_TASKS, ("", _ACTS))
-        for title, icon, name in links
+        (title, _address(name))
+        for title, name in (*((title, name) for _, links in _TASKS for title, _, name in links), *_ACTS)
         if all(f" {word}" in f" {title} {_ALSO.get(name, '')}".lower() for word in term.lower().split())
     ]
 
@@ -136,6 +135,10 @@ def account_links(_request: HttpRequest) -> list[dict[str, str]]:
 
 def icon(_request: HttpRequest) -> str:
     return static("dashboard/icon.svg")
+
+
+def tokens(_request: HttpRequest) -> str:
+    return static("dashboard/tokens.css")
 
 
 def palette(_request: HttpRequest) -> str:

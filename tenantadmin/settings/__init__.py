@@ -108,6 +108,7 @@ TEMPLATES = [
                 "django.contrib.messages.context_processors.messages",
                 "tenantadmin.backoffice.navigation.site_context",
             ],
+            "builtins": ["tenantadmin.lib.http.product"],
         },
     }
 ]
@@ -247,7 +248,7 @@ MFA_FORMS = {
 }
 MFA_SUPPORTED_TYPES = ["webauthn", "totp", "recovery_codes"]
 MFA_PASSKEY_LOGIN_ENABLED = True
-MFA_TOTP_ISSUER = "Gateway"
+MFA_TOTP_ISSUER = PRODUCT_NAME
 #: A session of the admin site ends after this time, and when it was idle for `SESSION_COOKIE_AGE` seconds.
 STAFF_SESSION_SECONDS = 12 * 3600
 SESSION_COOKIE_AGE = 30 * 60
@@ -272,15 +273,15 @@ if EMAIL_URL not in {"", "files"}:
 # --- Admin site -----------------------------------------------------------------------------
 
 UNFOLD = {
-    "SITE_TITLE": "Gateway",
-    "SITE_HEADER": "Gateway",
+    "SITE_TITLE": PRODUCT_NAME,
+    "SITE_HEADER": PRODUCT_NAME,
     "SITE_ICON": "tenantadmin.backoffice.navigation.icon",
     # The sidebar leads to what the menu would call "View site".
     "SITE_URL": None,
     "SITE_FAVICONS": [{"rel": "icon", "href": "data:,"}],
     "SHOW_VIEW_ON_SITE": False,
     "SHOW_BACK_BUTTON": False,
-    "STYLES": [f"tenantadmin.backoffice.navigation.{name}" for name in ("palette", "stylesheet")],
+    "STYLES": [f"tenantadmin.backoffice.navigation.{name}" for name in ("tokens", "palette", "stylesheet")],
     "ACCOUNT": {"navigation": "tenantadmin.backoffice.navigation.account_links"},
     "SIDEBAR": {
         "show_search": True,

@@ -12,6 +12,8 @@ from logs.sql.options import SqlOptions, options_from
 from tenantadmin.conf.environment import Environment, Range, check_rate_limit, read_providers
 from tenantadmin.run import embedded
 
+#: The name of the product: on pages, in mails and as the title of the contract.
+PRODUCT_NAME = "Gateway"
 BASE_DIR = Path(__file__).resolve().parents[2]
 _YEAR = 31_536_000
 _DAYS = Range(1, 36_500)
@@ -79,7 +81,7 @@ SOCIALACCOUNT_PROVIDERS = read_providers(SIGNIN_PROVIDERS or [], env)
 SIGNIN_EMAIL_DOMAINS: list[str] = env.domains("SIGNIN_EMAIL_DOMAINS", "")
 #: A mail server, or "files". If empty, there are no magic links. Without development mode, it must be set.
 EMAIL_URL: str = env.mail_server("EMAIL_URL", "files" if DEBUG else None)
-DEFAULT_FROM_EMAIL: str = env.sender("EMAIL_FROM", "Gateway <no-reply@localhost>")
+DEFAULT_FROM_EMAIL: str = env.sender("EMAIL_FROM", f"{PRODUCT_NAME} <no-reply@localhost>")
 MAGIC_LINK_EMAIL_LIMIT = env.str("MAGIC_LINK_EMAIL_LIMIT", "5 per 15 minutes", validate=check_rate_limit)
 MAGIC_LINK_ADDRESS_LIMIT = env.str("MAGIC_LINK_ADDRESS_LIMIT", "20 per 15 minutes", validate=check_rate_limit)
 INVITATION_LIMIT = env.str("INVITATION_LIMIT", "20 per hour", validate=check_rate_limit)

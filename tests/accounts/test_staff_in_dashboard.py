@@ -125,6 +125,17 @@ class TestOpening:
         session.save()
         assert "reauthenticate" in open_page(admin, world, hours="1")["Location"]
         assert "code" in fragment_of(open_page(admin, world))
+        # An act in the dashboard was refused without one.
+        address = f"{to('tenant-open', world.tenant)}?challenge={challenge_of(VERIFIER)}&proof=1"
+        assert "reauthenticate" in admin.post(address, {"reason": "ticket 7"})["Location"]
+
+    def test_the_form_begins_with_the_reason_of_the_session(self, world: factories.World) -> None:
+        admin = signed_in(world.platform_admin)
+        given = fragment_of(admin.get(to("tenant-open", world.tenant), {"reason": "ticket 7"}))
+        assert given["reason"] == "ticket 7"
+        given |= {"challenge": challenge_of(VERIFIER)}
+        html = admin.get(to("tenant-open", world.tenant), given).content.decode()
+        assert 'value="ticket 7"' in html
 
     def test_a_reason_is_needed(self, world: factories.World) -> None:
         assert open_page(signed_in(world.platform_admin), world, reason="").status_code == 400

@@ -120,8 +120,10 @@ def prepare() -> tuple[dict[str, str], dict[str, str], dict[str, Any]]:
         "tenant": tenant,
         "dashboard": f"/dashboard/?{tokens}#/t/{run.tenant_id}/overview",
         "replay": f"{dashboard}/replays/{run.pk}",
-        "markers": f"{dashboard}/invalidate",
+        "markers": f"{dashboard}/invalidate?show=past",
         "sql": f"{dashboard}/sql",
+        "history": f"{dashboard}/history?kind=rules&seq=2",
+        "docs": "/docs",
     }
     _wait(Digest.objects.filter(tenant_id=run.tenant_id).exists)
     known = {

@@ -5,7 +5,11 @@ import { duration } from "./format.js";
 import { h, table, text } from "./ui.js";
 
 /** Load Chart.js, once. */
-export const loadCharts = () => loadScript("unfold/js/chart/chart.js");
+export async function loadCharts() {
+  await loadScript("unfold/js/chart/chart.js");
+  const { font } = /** @type {any} */ (globalThis).Chart.defaults;
+  Object.assign(font, { family: colour("font"), size: parseFloat(colour("size-tiny")) });
+}
 
 /** @param {string} name a custom property of the style sheet */
 const colour = (name) =>
@@ -75,7 +79,7 @@ const textsAt = (marks, index) =>
  */
 function settings(labels, series, marks, press) {
   const [ink, grid] = [colour("muted"), colour("line")];
-  const ticks = { color: ink, font: { size: 11 }, maxRotation: 0, autoSkipPadding: 14 };
+  const ticks = { color: ink, maxRotation: 0, autoSkipPadding: 14 };
   const right = series.find((one) => one.axis === "right");
   const left = series.find((one) => one.axis !== "right");
   return {

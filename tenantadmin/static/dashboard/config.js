@@ -9,6 +9,9 @@ function meta(name) {
 
 export const API = meta("api").replace(/\/+$/, "");
 
+/** The name of the product. */
+export const PRODUCT = meta("application-name");
+
 /** The page of the API, with the guides. */
 export const DOCS = `${API}/docs`;
 

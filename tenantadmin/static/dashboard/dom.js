@@ -31,6 +31,9 @@ function leaves(children) {
     .map((child) => (child instanceof Node ? child : String(child)));
 }
 
+/** @param {string} id @returns {any} what the service wrote into the page, or null */
+export const given = (id) => JSON.parse(document.getElementById(id)?.textContent ?? "null");
+
 /** @param {Element} parent @param {...Child} children replace what `parent` holds */
 export function fill(parent, ...children) {
   parent.replaceChildren(...leaves(children));
@@ -73,6 +76,21 @@ export function icon(name) {
   use.setAttribute("href", `#icon-${name}`);
   svg.append(use);
   return svg;
+}
+
+/** @param {() => void} open when Ctrl+K is pressed, or ? where nobody writes */
+export function onPaletteKey(open) {
+  document.addEventListener("keydown", (event) => {
+    const isTyping =
+      event.target instanceof HTMLElement && event.target.matches("input, textarea, select");
+    const isMeant =
+      event.ctrlKey || event.metaKey
+        ? event.key.toLowerCase() === "k"
+        : event.key === "?" && !isTyping;
+    if (!isMeant) return;
+    event.preventDefault();
+    open();
+  });
 }
 
 /** Where a table does not fit in the element that is observed, a row is a block (style.css). */

@@ -1,6 +1,7 @@
 // The dashboard. It calls operations of the contract, and nothing else.
 
 import { call } from "./api.js";
+import { PAGES } from "./menu.js";
 import { startRouter } from "./router.js";
 import { takeInterrupted, takeTokens } from "./session.js";
 import { shell } from "./shell.js";
@@ -39,26 +40,11 @@ startRouter(
     page("/open", "Open"),
     page("/invitations", "Invitations"),
     page("/account", "Your account"),
+    ...PAGES.filter(({ section }) => section).map(({ path, title }) => ofTenant(path, title)),
     ofTenant("setup", "First steps"),
-    ofTenant("overview", "Overview"),
-    ofTenant("savings", "Savings"),
-    ofTenant("traffic", "Requests"),
-    ofTenant("rules", "Rules"),
     ofTenant("rules/edit", "Edit rules", "rules-edit"),
-    ofTenant("invalidate", "Invalidate"),
-    ofTenant("history", "History"),
-    ofTenant("statements", "Statements"),
-    ofTenant("sql", "SQL"),
-    ofTenant("explain", "Explain"),
-    ofTenant("reports", "Stale risk and leaks"),
-    ofTenant("drafts", "Drafts and replay"),
     ofTenant("drafts/:draft", "Draft", "draft"),
     ofTenant("replays/:replay", "Replay", "replay"),
-    ofTenant("config", "Configuration"),
-    ofTenant("members", "Members"),
-    ofTenant("recommendations", "Recommendations"),
-    ofTenant("digest", "Digest"),
-    ofTenant("alerts", "Alerts"),
   ],
   shell,
 );

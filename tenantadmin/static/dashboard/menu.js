@@ -1,8 +1,8 @@
 // The menu: the pages of a tenant by section, the choice of the tenant, and the palette.
 
 import { signOut } from "./api.js";
-import { DOCS } from "./config.js";
-import { h, icon, refill, released } from "./dom.js";
+import { DOCS, PRODUCT } from "./config.js";
+import { given, h, icon, onPaletteKey, refill, released } from "./dom.js";
 import { knownSetup, progress } from "./firsthour.js";
 import { chooseUtc, zone } from "./format.js";
 import { can, forgetPerson, listed, mayOpen, person } from "./people.js";
@@ -11,57 +11,14 @@ import { keptTenant } from "./session.js";
 import { staff } from "./staff.js";
 import { a, button, fine, notify, select, sentence } from "./ui.js";
 
-/** @type {[string, [string, string, Right?][]][]} */
-const SECTIONS = [
-  [
-    "Traffic",
-    [
-      ["overview", "Overview"],
-      ["savings", "Savings"],
-      ["statements", "Statements"],
-      ["traffic", "Requests", "member"],
-      ["reports", "Stale risk and leaks"],
-      ["digest", "Digest"],
-      ["alerts", "Alerts"],
-    ],
-  ],
-  [
-    "Rules",
-    [
-      ["rules", "Rules"],
-      ["drafts", "Drafts and replay"],
-      ["recommendations", "Recommendations"],
-      ["invalidate", "Invalidate", "cache"],
-      ["history", "History"],
-    ],
-  ],
-  [
-    "Explore",
-    [
-      ["sql", "SQL", "member"],
-      ["explain", "Explain"],
-    ],
-  ],
-  [
-    "Tenant",
-    [
-      ["config", "Configuration"],
-      ["members", "Members", "people"],
-    ],
-  ],
-];
+/**
+ * @typedef {{title: string, path: string, words: string, right: Right | "", section: string}} Page
+ * @type {Page[]} from the page of the service (accounts/dashboard.py). Acts have no section.
+ */
+export const PAGES = given("pages") ?? [];
 
 /** @type {Texts} what pages call their period in the address: the menu keeps it */
 const PERIODS = { overview: "period", savings: "period", statements: "day" };
-
-/** @type {[string, string, string, Right?][]} what one does on a page, with other words for it */
-const DEEDS = [
-  ["Invite someone", "members?new=1", "add a colleague, member", "owner"],
-  ["New alert", "alerts?new=1", "mail, webhook, Slack", "write"],
-  ["Make results stale", "invalidate", "invalidate, purge or clear the cache, marker", "cache"],
-  ["Change the rules", "rules/edit", "edit, TTL", "write"],
-  ["Connect a program", "setup?step=first-request", "address, host, JDBC, dbt, Python"],
-];
 
 export const side = h("aside.side");
 
@@ -70,9 +27,8 @@ const menu = { openPalette: async () => {} };
 
 /** @param {Route} route @returns {Right | undefined} what its page asks of the user's role */
 export const rightFor = (route) =>
-  SECTIONS.flatMap(([, entries]) => entries).find(([key]) =>
-    route.pattern.endsWith(`tenant/${key}`),
-  )?.[2];
+  PAGES.find(({ path, section }) => section && route.pattern.endsWith(`tenant/${path}`))?.right ||
+  undefined;
 
 /**
  * Draw the menu anew: of the tenant of the page, or of the one that the user came from.
@@ -88,7 +44,11 @@ export async function drawSide(context, route) {
   const page = (route?.pattern.split("/")[3] ?? "").replace("replays", "drafts");
   const nav = () => side.querySelector("nav");
   const top = nav()?.scrollTop ?? 0;
-  menu.openPalette = async () => (await import("./palette.js")).openPalette(offers(tenant));
+  menu.openPalette = async () =>
+    (await import("./palette.js")).openPalette(finding(offers(tenant)), {
+      placeholder: "A page, a tenant, or what you want to do",
+      keys: [", ", h("kbd", "Ctrl Enter"), " runs SQL"],
+    });
   // Names come late.
   refill(
     side,
@@ -97,7 +57,7 @@ export async function drawSide(context, route) {
       a(
         "#/",
         h("span.mark", { "aria-hidden": "true" }),
-        "Gateway",
+        PRODUCT,
         tenant && h("span.of", listed().find(({ id }) => id === tenant)?.name),
       ),
       h(
@@ -114,7 +74,7 @@ export async function drawSide(context, route) {
       "div.side-body",
       tenant && tenantMenu(tenant, page),
       h(
-        "button.button.find",
+        "button.find",
         { type: "button", onclick: () => menu.openPalette() },
         "Go to…",
         h("kbd", "Ctrl K"),
@@ -125,8 +85,8 @@ export async function drawSide(context, route) {
         tenant
           ? [
               firstSteps(tenant, page),
-              ...SECTIONS.flatMap(([name, entries]) =>
-                section(name, entries, tenant, page, context.query),
+              ...[...new Set(PAGES.map((one) => one.section).filter(Boolean))].flatMap((name) =>
+                section(name, tenant, page, context.query),
               ),
             ]
           : h("ul", link("#/", "tenants", "Tenants", route?.pattern === "/")),
@@ -147,41 +107,37 @@ export async function drawSide(context, route) {
   nav()?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest" });
 }
 
-document.addEventListener("keydown", (event) => {
-  const isTyping =
-    event.target instanceof HTMLElement && event.target.matches("input, textarea, select");
-  const isAsked =
-    event.ctrlKey || event.metaKey
-      ? event.key.toLowerCase() === "k"
-      : event.key === "?" && !isTyping;
-  if (!isAsked || !side.isConnected) return;
-  event.preventDefault();
-  menu.openPalette();
-});
+onPaletteKey(() => side.isConnected && menu.openPalette());
+
+/** @param {string} tenant @param {string} [name] of a section @returns {Page[]} what the role has */
+const offered = (tenant, name) =>
+  PAGES.filter(
+    ({ right, section }) =>
+      tenant && (name ?? section) === section && (!right || can(tenant, right)),
+  );
 
 /** @param {string} tenant @returns {Offer[]} where the palette leads */
-function offers(tenant) {
-  /** @type {[string, string, string, Right?][]} */
-  const pages = [
-    ...SECTIONS.flatMap(([of, entries]) =>
-      entries.map(
-        ([key, name, right]) =>
-          /** @type {[string, string, string, Right?]} */ ([name, key, of, right]),
-      ),
-    ),
-    ...DEEDS,
-  ];
-  return [
-    ...pages
-      .filter(([, , , right]) => tenant && (!right || can(tenant, right)))
-      .map(([name, path, words]) => /** @type {Offer} */ ([name, to(tenant, path), words])),
-    ["New token", "#/account?new=1", "personal access token, API key"],
-    ["Your account", "#/account", "name, digests by mail, sessions"],
-    ["API and guides", DOCS, "docs, help"],
-    ...listed().map(({ id, name }) => /** @type {Offer} */ ([name, to(id, "overview"), "tenant"])),
-    ["All tenants", "#/?all=1", ""],
-  ];
-}
+const offers = (tenant) => [
+  ...offered(tenant).map(
+    ({ title, path, words, section }) =>
+      /** @type {Offer} */ ([title, to(tenant, path), words || section]),
+  ),
+  ["New token", "#/account?new=1", "personal access token, API key"],
+  ["Your account", "#/account", "name, digests by mail, sessions"],
+  ["API and guides", DOCS, "docs, help"],
+  ...listed().map(({ id, name }) => /** @type {Offer} */ ([name, to(id, "overview"), "tenant"])),
+  ["All tenants", "#/?all=1", ""],
+];
+
+/** @type {(entries: Offer[]) => (term: string) => Offer[]} the first that have each word */
+const finding = (entries) => (term) => {
+  const words = term.toLowerCase().split(/\s+/);
+  return entries
+    .filter(([name, , more]) =>
+      words.every((word) => `${name} ${more}`.toLowerCase().includes(word)),
+    )
+    .slice(0, 12);
+};
 
 /** @param {string} tenant @param {string} page the page of the first steps, until all are done */
 function firstSteps(tenant, page) {
@@ -196,13 +152,11 @@ function firstSteps(tenant, page) {
 
 /**
  * @param {string} name
- * @param {[string, string, Right?][]} entries
  * @param {string} tenant
  * @param {string} page
  * @param {URLSearchParams} query
  */
-function section(name, entries, tenant, page, query) {
-  const offered = entries.filter(([, , right]) => !right || can(tenant, right));
+function section(name, tenant, page, query) {
   // The page itself leads back to its usual period.
   const kept = (/** @type {string} */ key) => {
     const period = key !== page && PERIODS[key] && query.get(PERIODS[page]);
@@ -215,7 +169,9 @@ function section(name, entries, tenant, page, query) {
     h("h2", name),
     h(
       "ul",
-      offered.map(([key, text]) => link(to(tenant, key, kept(key)), key, text, key === page)),
+      offered(tenant, name).map(({ path, title }) =>
+        link(to(tenant, path, kept(path)), path, title, path === page),
+      ),
     ),
   ];
 }

@@ -2,7 +2,7 @@
 
 import { API, HOME } from "./config.js";
 import { beginSignIn, expiry, session, store } from "./session.js";
-import { staff } from "./staff.js";
+import { makeChallenge, openingPage, shownPage, staff } from "./staff.js";
 
 /** What the service refused, or that it did not answer (status 0). */
 export class ApiError extends Error {
@@ -74,7 +74,7 @@ export const request = async (operation, input, options = {}, credential = USER)
       throw error;
     } else if (error.code === "second_factor_required") {
       if (error.body?.details?.[0]?.code !== "missing-reason")
-        prove(error, { operation, input, options: { ifMatch: options.ifMatch } });
+        await prove(error, { operation, input, options: { ifMatch: options.ifMatch } });
       options = { ...options, reason: askReason(error) };
     } else if (
       attempt < ATTEMPTS &&
@@ -98,15 +98,24 @@ export const requestJson = async (operation, input, options, credential) => {
  * Go and prove the second factor, if the user agrees. The page makes the request again when the
  * user comes back.
  * @param {ApiError} error
- * @param {Interrupted} waiting
- * @returns {never}
+ * @param {Interrupted} interrupted
+ * @returns {Promise<never>}
  */
-function prove(error, waiting) {
+async function prove(error, interrupted) {
   if (confirm(`${error.message}\n\nGo there now?`)) {
-    beginSignIn(waiting.operation.startsWith("GET ") ? undefined : waiting);
-    location.assign(
-      `${API}/auth/step-up?${new URLSearchParams({ redirect: HOME + location.hash })}`,
-    );
+    const waiting = interrupted.operation.startsWith("GET ") ? undefined : interrupted;
+    const opened = staff();
+    if (opened) {
+      // The session of staff would not be one of staff behind the other page.
+      const { tenant, reason } = opened;
+      const challenge = await makeChallenge(waiting);
+      location.assign(openingPage(tenant, shownPage(), { reason, challenge, proof: "1" }));
+    } else {
+      beginSignIn(waiting);
+      location.assign(
+        `${API}/auth/step-up?${new URLSearchParams({ redirect: HOME + location.hash })}`,
+      );
+    }
   }
   throw error;
 }

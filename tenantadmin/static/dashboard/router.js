@@ -1,6 +1,8 @@
 // Pages by the fragment of the address: #/t/{tenant}/rules?seq=3. Back, forward and deep links work
 // on any host.
 
+import { PRODUCT } from "./config.js";
+
 /**
  * The file of a page did not arrive. Browsers remember that, so only a new document can try again.
  */
@@ -81,7 +83,7 @@ export function startRouter(routes, shell) {
         if (isHere()) history.replaceState(null, "", href);
       },
       title: (text) => {
-        if (isHere()) document.title = `${text} · Dashboard`;
+        if (isHere()) document.title = `${text} · ${PRODUCT}`;
       },
       guard: (check) => {
         if (isHere()) isDirty = check;
@@ -98,7 +100,7 @@ export function startRouter(routes, shell) {
           PAUSE_MS,
         ),
     };
-    document.title = `${found?.route.title ?? "Not found"} · Dashboard`;
+    document.title = `${found?.route.title ?? "Not found"} · ${PRODUCT}`;
     const load = async () => {
       const file = await found?.route.load().catch(explain);
       return (isHere() && file?.show(context)) || "";

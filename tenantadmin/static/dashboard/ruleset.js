@@ -2,6 +2,7 @@
 
 import { call } from "./api.js";
 import { compareRules } from "./diff.js";
+import { given } from "./dom.js";
 import { createEditor } from "./editor.js";
 import { linesOf, lineOf, parseJson } from "./jsonlines.js";
 import { askForRule } from "./ruleform.js";
@@ -20,9 +21,9 @@ import {
 const PAUSE_MS = 400;
 
 /** Fields, condition keys and operators, from the page of the service (rules/completion.py). */
-const WORDS = /** @type {[string, string][]} */ (
-  JSON.parse(document.getElementById("rule-words")?.textContent ?? "[]")
-).map(([value, meta]) => ({ value, meta }));
+const WORDS = /** @type {[string, string][]} */ (given("rule-words") ?? []).map(
+  ([value, meta]) => ({ value, meta }),
+);
 
 /**
  * @param {{rules: any[], label: string, context: Context, readOnly?: boolean, begin?: string[]}}

@@ -57,9 +57,10 @@ export function claims(access = tab.session?.access) {
 /**
  * Remember that this tab takes the tokens that come back.
  * @param {Interrupted} [waiting] the request to make then
+ * @param {boolean} [isDone] the tokens are here: the request is made when the page is loaded again
  */
-export function beginSignIn(waiting) {
-  sessionStorage.setItem(BEGUN, JSON.stringify({ at: Date.now(), waiting }));
+export function beginSignIn(waiting, isDone) {
+  sessionStorage.setItem(BEGUN, JSON.stringify({ at: Date.now(), waiting, isDone }));
 }
 
 /** The request that waited for this sign-in, once. */
@@ -79,6 +80,7 @@ export function takeTokens() {
   const begun = JSON.parse(sessionStorage.getItem(BEGUN) ?? "{}");
   const isBegun = Date.now() - (begun.at ?? 0) < SIGN_IN_MS;
   sessionStorage.removeItem(BEGUN);
+  if (begun.isDone) tab.interrupted = begun.waiting ?? null;
   const query = new URLSearchParams(location.search);
   const access = query.get("access_token");
   const refresh = query.get("refresh_token");

@@ -8,7 +8,7 @@ import { when } from "./format.js";
 import { can, forgetPerson, listed, mayOpen, person, tenants } from "./people.js";
 import { NotLoaded, go, to } from "./router.js";
 import { keepTenant, session } from "./session.js";
-import { adminPage, openingPage, staff } from "./staff.js";
+import { adminPage, openingPage, shownPage, staff } from "./staff.js";
 import { a, button, empty, failure, forgetNotices, notify, skeleton } from "./ui.js";
 
 const app = /** @type {HTMLElement} */ (document.getElementById("app"));
@@ -32,8 +32,9 @@ export const shell = {
     if (session() && mustAcceptTerms() && !isPlain) return go(withTarget("/terms"));
     app.className = isPlain ? "plain" : "";
     // No page waits for it. A fault of signing in shows on the page.
-    drawBar().catch(() => {});
+    if (!isPlain) drawBar().catch(() => {});
     if (isPlain) {
+      bar.remove();
       forgetNotices();
       fill(app, view);
     } else if (!side.isConnected) fill(app, side, view);
@@ -106,8 +107,8 @@ async function refused(tenant, route) {
 async function drawBar() {
   const opened = staff();
   if (!opened) return bar.remove();
-  if (!bar.isConnected) app.before(bar);
   const { email, roles } = await person();
+  if (!bar.isConnected) app.before(bar);
   const { tenant, name, reason, until } = opened;
   fill(
     bar,
@@ -117,7 +118,7 @@ async function drawBar() {
       ` as ${email}: ${reason}. `,
       roles.has(tenant)
         ? `You may read its log${until ? ` until ${when(until)}` : ""}.`
-        : a(openingPage(tenant, location.hash.split("/").slice(3).join("/")), "Read its log, too"),
+        : a(openingPage(tenant, shownPage(), { reason }), "Read its log, too"),
     ),
     button("Leave", leave, "small"),
   );

@@ -1,19 +1,20 @@
 // What the Gateway did with a request: the name of each status, its colour, and what it means
 // (docs/words.md).
 
+import { given } from "./dom.js";
 import { badge } from "./ui.js";
 
 /**
  * @type {Record<string, [string, string]>} name and meaning, from the page of the service
  *   (logs/statuses.py)
  */
-export const STATUSES = JSON.parse(document.getElementById("statuses")?.textContent ?? "{}");
+export const STATUSES = given("statuses") ?? {};
 
 /**
  * @type {Texts} what requests, hits and misses are, as conditions of SQL, from the page of the
  *   service (logs/definitions.py)
  */
-export const DEFINITIONS = JSON.parse(document.getElementById("definitions")?.textContent ?? "{}");
+export const DEFINITIONS = given("definitions") ?? {};
 
 /** @type {Texts} colours; a filter has the statuses in this order */
 const COLOURS = {

@@ -132,7 +132,7 @@ type Target = {
   house: string;
 };
 
-// Where the palette leads (palette.js): name, address, other words.
+// Where the palette leads (palette.js): name, address, and other words or what it is.
 type Offer = [string, string, string];
 
 // Values to show (format.js). A time is ISO 8601, or milliseconds since 1970.

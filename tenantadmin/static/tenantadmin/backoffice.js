@@ -1,8 +1,6 @@
-import { loadScript } from "../dashboard/config.js";
+import { onPaletteKey } from "../dashboard/dom.js";
 import * as f from "../dashboard/format.js";
-
-// Ace would start its worker from a blob, which the content policy forbids. The service lints instead.
-window.ace?.config.setDefaultValue("session", "useWorker", false);
+import { openPalette } from "../dashboard/palette.js";
 
 // --- Times, in the zone that the reader chose ---
 
@@ -44,53 +42,23 @@ document.addEventListener("click", (event) => {
     showTimes(document);
 });
 
-// --- The command palette: Enter opens the first result, Escape closes, and no letter is lost ---
+// --- The command palette ---
 
-// django-unfold gives the field the focus some time later, when a fast typist has typed the first letters.
-function openPalette() {
-    const field = document.getElementById("search-input-command");
-    field.closest("[x-show]").style.display = "";
-    field.focus();
+const finder = document.querySelector("[data-palette]");
+
+async function find(term) {
+    const answer = await fetch(`${finder.dataset.palette}?${new URLSearchParams({ s: term })}`);
+    if (!answer.ok || answer.redirected) throw new Error("The search failed.");
+    return (await answer.json()).results;
 }
 
-window.addEventListener("opencommand", openPalette);
-window.addEventListener("load", () => window.addEventListener("keydown", (event) => {
-    if (event.key === "k" && event.defaultPrevented) openPalette();
-}));
-
-document.addEventListener("keydown", (event) => {
-    if (event.target.id !== "search-input-command") return;
-    // django-unfold closes an empty palette alone.
-    if (event.key === "Escape") {
-        event.target.value = "";
-        // Without it, htmx does not ask for the same words again.
-        event.target.dispatchEvent(new Event("keyup"));
-        // A field that was just hidden may still have the focus, and then Ctrl+K does nothing.
-        event.target.blur();
-    }
-    opensFirst = event.key === "Enter";
-    if (!opensFirst) return;
-    // django-unfold opens the result that the arrows chose. Without one it fails, so it must not see the key.
-    if (document.querySelector("#command-results li.active")) return;
-    event.preventDefault();
-    event.stopPropagation();
-    openFirst(event.target);
-}, true);
-
-// The results may still be those of the first letters. Then the first of all letters opens when it comes.
-let opensFirst = false;
-
-function openFirst(field) {
-    const first = document.querySelector("#command-results a");
-    if (first && opensFirst && field.dataset.answered === field.value) window.location.assign(first.href);
-}
-
-document.addEventListener("htmx:afterSwap", (event) => {
-    const { elt, parameters } = event.detail.requestConfig;
-    if (elt.id !== "search-input-command") return;
-    elt.dataset.answered = parameters.s;
-    openFirst(elt);
+const open = () => finder && openPalette(find, {
+    placeholder: "A tenant, person, account, FQDN or page, or what you want to do",
+    hint: "Type the beginning of a word: of a tenant, a person, an account, an email, an FQDN or a domain; or six characters or more of an id. "
+        + "Pages and acts are found too: “audit olu”, “invalidate retail”, “offboard olu”.",
 });
+finder?.addEventListener("click", open);
+onPaletteKey(open);
 
 // --- Tables that do not fit take the whole width, and if that is not enough, a row is a block ---
 
@@ -194,87 +162,6 @@ function stepThrough(box) {
 }
 
 document.addEventListener("DOMContentLoaded", () => document.querySelectorAll(".diff").forEach(stepThrough));
-
-// --- Charts ---
-
-function color(name) {
-    return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-}
-
-const changeLines = {
-    id: "changeLines",
-    afterDatasetsDraw(chart) {
-        const { ctx, chartArea, scales } = chart;
-        ctx.save();
-        ctx.strokeStyle = color("--warn");
-        ctx.setLineDash([4, 3]);
-        for (const mark of chart.options.marks || []) {
-            const index = chart.data.labels.indexOf(mark.at);
-            if (index < 0) continue;
-            const x = scales.x.getPixelForValue(index);
-            ctx.beginPath();
-            ctx.moveTo(x, chartArea.top);
-            ctx.lineTo(x, chartArea.bottom);
-            ctx.stroke();
-        }
-        ctx.restore();
-    },
-};
-
-async function drawChart(canvas) {
-    await loadScript("unfold/js/chart/chart.js");
-    const data = JSON.parse(document.getElementById(canvas.dataset.chart).textContent);
-    const grid = color("--line");
-    const text = color("--muted");
-    // Counts are whole. Other numbers of a result are not.
-    const write = (value) => Number.isInteger(value) ? f.number(value) : value;
-    Chart.defaults.font.family = "Inter, sans-serif";
-    new Chart(canvas, {
-        type: "bar",
-        data: {
-            labels: data.labels,
-            datasets: [
-                ...(data.line ? [{ type: "line", label: data.line.label, data: data.line.values, yAxisID: "rate", borderColor: color("--rate"), borderWidth: 2, pointRadius: 0, spanGaps: true }] : []),
-                ...data.bars.map((bar) => ({ label: bar.label, data: bar.values, backgroundColor: color(`--${bar.color}`), stack: "requests" })),
-            ],
-        },
-        options: {
-            animation: false,
-            maintainAspectRatio: false,
-            marks: data.marks,
-            interaction: { mode: "index", intersect: false },
-            // A click on a day with a change opens the change's difference.
-            onClick(event, _items, chart) {
-                const index = chart.scales.x.getValueForPixel(event.x);
-                const mark = data.marks.find((one) => one.at === data.labels[index]);
-                if (mark) window.location.assign(mark.href);
-            },
-            plugins: {
-                legend: { labels: { color: text, boxWidth: 12 } },
-                tooltip: { callbacks: {
-                    label: ({ dataset, raw }) => `${dataset.label}: ${dataset.yAxisID === "rate" ? f.percent(raw === null ? null : raw / 100) : write(raw)}`,
-                    footer: (items) => data.marks.filter((one) => one.at === items[0].label).map((one) => one.text),
-                } },
-            },
-            scales: {
-                x: { stacked: true, grid: { display: false }, ticks: { color: text, ...data.labels.length > 15 ? { maxRotation: 0, autoSkipPadding: 12 } : { autoSkip: false } } },
-                y: { stacked: true, beginAtZero: true, grid: { color: grid }, ticks: { color: text, callback: write } },
-                ...data.line && { rate: { position: "right", min: 0, max: 100, grid: { display: false }, ticks: { color: text, callback: (value) => `${value}%` } } },
-            },
-        },
-        plugins: [changeLines],
-    });
-}
-
-function drawCharts(root) {
-    for (const canvas of root.querySelectorAll("canvas[data-chart]:not([data-drawn])")) {
-        canvas.dataset.drawn = "";
-        drawChart(canvas).catch(() => sayFailed(canvas.parentElement));
-    }
-}
-
-document.addEventListener("DOMContentLoaded", () => drawCharts(document));
-document.addEventListener("htmx:load", (event) => drawCharts(event.target));
 
 // --- What could not be loaded ---
 

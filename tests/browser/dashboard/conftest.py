@@ -28,6 +28,7 @@ from django.template.loader import render_to_string
 from django.test import override_settings
 from pytest_django.live_server_helper import LiveServer
 
+from accounts.dashboard import PAGES
 from accounts.models import PersonalAccessToken, Tenant
 from analytics.demo.logs import read_demo
 from analytics.demo.seed import seed_demo
@@ -107,7 +108,12 @@ def own_origin(service: str) -> str:
 @pytest.fixture(scope="package")
 def other_origin(service: str) -> Iterator[str]:
     """The same files from a host that has nothing else, with the service named in the page."""
-    known = {"statuses": STATUSES, "definitions": PAGE_DEFINITIONS, "rule_words": rule_words()}
+    known = {
+        "statuses": STATUSES,
+        "definitions": PAGE_DEFINITIONS,
+        "rule_words": rule_words(),
+        "pages": [page._asdict() for page in PAGES],
+    }
     own = render_to_string("dashboard/index.html", known)
     page = own.replace('name="api" content=""', f'name="api" content="{service}"')
 

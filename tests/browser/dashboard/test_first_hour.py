@@ -148,7 +148,7 @@ def test_from_a_mailed_link_to_the_first_hit(browser: Browser, tmp_path: Path) -
     print(f"first hit after {answered:.0f} s, on the page after {followed:.0f} s")  # noqa: T201
 
 
-def test_a_done_step_closes_and_an_older_answer_never_comes_last(
+def test_a_done_step_closes_an_older_answer_never_comes_last_and_spellings_show(
     own_origin: str, open_as: Callable[..., Any]
 ) -> None:
     owner = factories.make_user("steps@elsewhere.example")
@@ -174,9 +174,15 @@ def test_a_done_step_closes_and_an_older_answer_never_comes_last(
             page.click("#step-address button")
         pass_frames(page)
         assert f"GET /tenants/{tenant.pk}/setup" not in dashboard.asked
-        held[0].continue_()
+        spelled = [{"table": "p.s.a", "spellings": ["p.s.a", "s.a"]}]
+        held[0].fulfill(json={**held[0].fetch().json(), "spellings": spelled})
         expect(page.locator("#step-address .badge")).to_have_text("done")
         expect(page.locator("details.panel[open]")).to_have_attribute("id", "step-warehouse")
+        # The second answer has none again.
+        expect(page.locator("text=several spellings")).to_have_count(0)
+        page.route("**/setup", lambda it: it.fulfill(json={**it.fetch().json(), "spellings": spelled}))
+        page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+        expect(page.locator("[aria-label^='Tables with several'] td")).to_have_text(["p.s.a", "p.s.a, s.a"])
     Tenant.objects.filter(pk=tenant.pk).delete()
     account.delete()
 

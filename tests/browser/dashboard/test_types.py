@@ -65,8 +65,9 @@ def test_every_module_fits_the_contract_and_a_misfit_is_found(modules: Path) -> 
     ] * 3
 
 
-def test_modules_stay_small(modules: Path) -> None:
-    texts = {str(path.relative_to(modules)): path.read_text() for path in modules.rglob("*.js")}
+def test_scripts_stay_small() -> None:
+    """Of the dashboard, of staff pages and of the page of the API."""
+    texts = {str(path.relative_to(MODULES.parent)): path.read_text() for path in MODULES.parent.rglob("*.js")}
     lines = {name: len(text.splitlines()) for name, text in texts.items()}
     assert {name: count for name, count in lines.items() if count > 450} == {}
     # Types are comments here. A compiler of TypeScript would leave them out.
@@ -74,7 +75,7 @@ def test_modules_stay_small(modules: Path) -> None:
         re.sub(r"/\*\*.*?\*/\n?|^ *//[^\n]*\n", "", text, flags=re.DOTALL | re.MULTILINE)
         for text in texts.values()
     )
-    assert sum(len(text.encode()) for text in code) < 305_000
+    assert sum(len(text.encode()) for text in code) < 318_000
 
 
 @pytest.mark.prettier

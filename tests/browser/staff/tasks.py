@@ -41,7 +41,7 @@ def settle(page: Page) -> None:
 
 def wait_for_results(page: Page, said: str) -> None:
     """Wait until the palette has answered all words, and not the first letters alone."""
-    page.wait_for_selector(f"#search-input-command[data-answered='{said}']")
+    page.wait_for_selector(f".palette ul[data-answers='{said}']")
 
 
 class Clicks:
@@ -67,7 +67,7 @@ class Clicks:
         """Open the palette, and the first result below ``path``."""
         self.search(said)
         wait_for_results(self.page, said)
-        self.click(f"#command-results a[href*='{path}']")
+        self.click(f".palette a[href*='{path}']")
 
     def open(self, said: str, reason: str, hours: str = "") -> None:
         """Open the page of the dashboard that the palette finds, with access to the log for ``hours``."""
@@ -79,9 +79,9 @@ class Clicks:
 
     def search(self, said: str) -> None:
         """Open the palette and type."""
-        self.click("text=Find tenant, person, page")
+        self.click("text=Go to…")
         # Letters before that would be lost.
-        self.page.wait_for_selector("#search-input-command:focus")
+        self.page.wait_for_selector(".palette input:focus")
         self.page.keyboard.type(said)
 
     def open_tab(self, name: str) -> None:

@@ -3,21 +3,21 @@
 
 import { call } from "../api.js";
 import { forgetPerson } from "../people.js";
-import { expiry, store } from "../session.js";
-import { makeChallenge, openingPage, takeSecret } from "../staff.js";
+import { beginSignIn, claims, expiry, session, store } from "../session.js";
+import { makeChallenge, openingPage, staff, takeSecret } from "../staff.js";
 import { a, empty, h } from "../ui.js";
 
 /** @type {Show} */
 export async function show({ query }) {
   const tenant = query.get("tenant");
   if (tenant) {
-    const page = openingPage(tenant, query.get("to") ?? undefined);
-    location.replace(`${page}&challenge=${await makeChallenge()}`);
+    const [reason, challenge] = [query.get("reason") ?? "", await makeChallenge()];
+    location.replace(openingPage(tenant, query.get("to") ?? undefined, { reason, challenge }));
     return h("div");
   }
   const to = query.get("to") ?? "";
   const [, , id] = to.split("/");
-  const secret = takeSecret();
+  const { secret, waiting } = takeSecret();
   // The code does not stay in the address.
   history.replaceState(null, "", "#/open");
   if (!secret)
@@ -37,6 +37,9 @@ export async function show({ query }) {
     },
     { anonymous: true },
   );
+  // Staff who proved their second factor go on with what waited for it, and the former session ends.
+  const [before, held] = [staff(), session()];
+  const isSame = before?.tenant === id && claims().sub === claims(answer.access_token).sub;
   store({
     access: answer.access_token,
     refresh: answer.refresh_token ?? "",
@@ -50,6 +53,14 @@ export async function show({ query }) {
     },
   });
   forgetPerson();
+  if (before && held)
+    await call("POST /auth/logout", { body: { token: held.refresh } }, { anonymous: true }).catch(
+      () => {},
+    );
   location.replace(`#${to}`);
+  if (waiting && isSame) {
+    beginSignIn(waiting, true);
+    location.reload();
+  }
   return h("div");
 }

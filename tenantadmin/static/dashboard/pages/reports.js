@@ -6,6 +6,7 @@ import { emptyDay, readActivity } from "../days.js";
 import * as f from "../format.js";
 import { can } from "../people.js";
 import { readRules } from "../rulenames.js";
+import { spelled } from "../spellings.js";
 import {
   a,
   badge,
@@ -111,6 +112,7 @@ async function stale(tenant, from, last) {
     fine(
       "Writes that do not pass the Gateway are not in the log: the true risk may be higher. Hits whose result has no age in the log are not counted.",
     ),
+    spelled(report.spellings),
     sources(tenant, report.queries),
   ];
 }

@@ -8,6 +8,7 @@ import { STEPS, readSetup } from "../firsthour.js";
 import * as f from "../format.js";
 import { commentInput, form, invitation, names } from "../forms.js";
 import { can, person, putConfig } from "../people.js";
+import { spelled } from "../spellings.js";
 import { STARTERS, withStarters } from "../starters.js";
 import {
   a,
@@ -40,6 +41,7 @@ const [SHORTEST_MS, LONGEST_MS] = [5000, 60_000];
 export async function show({ tenant, query, signal }) {
   const status = h("span", { role: "status" });
   const list = h("ol.steps");
+  const tables = h("div");
   /** @type {Map<StepId, {element: HTMLDetailsElement, state: HTMLElement}>} */
   const shown = new Map();
   let wanted = /** @type {StepId | null} */ (query.get("step"));
@@ -67,6 +69,7 @@ export async function show({ tenant, query, signal }) {
         step.at && beside(" ", f.ago(step.at)),
       );
     }
+    fill(tables, spelled(setup.spellings, setup.spellingsComplete));
     const next = setup.steps.find((one) => !one.done)?.id ?? null;
     const target = wanted ?? next;
     wanted = null;
@@ -78,7 +81,7 @@ export async function show({ tenant, query, signal }) {
     if (document.hidden || signal.aborted) return;
     try {
       const setup = await readSetup(tenant, signal);
-      const now = JSON.stringify(setup.steps.map((one) => one.done));
+      const now = JSON.stringify([setup.steps.map((one) => one.done), setup.spellings]);
       pause = now === last ? Math.min(pause * 1.2, LONGEST_MS) : SHORTEST_MS;
       if (now !== last) draw(setup);
       last = now;
@@ -94,7 +97,7 @@ export async function show({ tenant, query, signal }) {
   const look = () => (looking = looking.then(lookOnce, lookOnce));
   document.addEventListener("visibilitychange", () => look().catch(() => {}), { signal });
   await look();
-  return h("div", pageHead("First steps", status), list);
+  return h("div", pageHead("First steps", status), list, tables);
 }
 
 /** @param {string} tenant @param {StepId} id @param {() => Promise<void>} look */

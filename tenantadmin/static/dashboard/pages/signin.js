@@ -1,7 +1,7 @@
 // Signing in: through an identity provider, or by a mailed link.
 
 import { call } from "../api.js";
-import { API, HOME, MAIL_FOLDER } from "../config.js";
+import { API, HOME, MAIL_FOLDER, PRODUCT } from "../config.js";
 import { form } from "../forms.js";
 import { beginSignIn, session } from "../session.js";
 import { button, failure, field, fill, go, h, input } from "../ui.js";
@@ -17,7 +17,7 @@ export async function show(context) {
   const ways = await call("GET /auth/providers", {}, { anonymous: true });
   return h(
     "div.card.signin",
-    h("div.brand", h("span.mark", { "aria-hidden": "true" }), "Gateway"),
+    h("div.brand", h("span.mark", { "aria-hidden": "true" }), PRODUCT),
     h("h1", "Sign in"),
     context.query.has("out") && h("p", { role: "status" }, "You are signed out."),
     ways.providers.map((provider) =>
