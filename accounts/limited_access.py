@@ -29,9 +29,8 @@ from accounts.readers.memberships import SetMembership
 from accounts.readers.rule import Author, approval_required, change_readers, mail_owners
 from accounts.tenants.errors import TenantNotFound
 from accounts.tenants.listing import require_live_tenant
-from tenantadmin.lib.core.emails import quoted, unlinked
+from tenantadmin.lib.core.emails import named, quoted, unlinked
 from tenantadmin.lib.core.errors import BadRequest, Conflict, Forbidden, NotFound
-from tenantadmin.lib.core.emails import named
 from tenantadmin.lib.core.request_context import acting_for, current_reason
 from tenantadmin.lib.core.structs import Email, JsonStruct
 from tenantadmin.lib.core.timestamps import Timestamp, format_timestamp, now

@@ -43,9 +43,9 @@ from accounts.models import Account, PersonalAccessToken, Tenant, User
 from accounts.readers.rule import Author, change_readers
 from accounts.readers.users import ActOnToken
 from accounts.users import require_self_or_admin
+from tenantadmin.lib.core.emails import named
 from tenantadmin.lib.core.errors import Forbidden, NotFound, ValidationFailed
 from tenantadmin.lib.core.formats import exact_minute
-from tenantadmin.lib.core.emails import named
 from tenantadmin.lib.core.structs import Email, JsonStruct, one_of, sent_as
 from tenantadmin.lib.core.timestamps import Timestamp, now
 

@@ -40,9 +40,8 @@ from accounts.models.events import EventKind
 from accounts.models.pending import ProposalOutcome
 from accounts.models.users import MembershipRole
 from accounts.pending import withdraw
-from tenantadmin.lib.core.emails import quoted, unlinked
+from tenantadmin.lib.core.emails import named, quoted, unlinked
 from tenantadmin.lib.core.errors import Forbidden
-from tenantadmin.lib.core.emails import named
 from tenantadmin.lib.core.request_context import current_reason
 from tenantadmin.lib.core.timestamps import format_timestamp, now
 
