@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from tenantadmin.lib.http.enumerations import ENUMERATIONS
-from tenantadmin.settings.variables import PRODUCT_NAME
 
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": ["accounts.authentication.BearerAuthentication"],
@@ -16,7 +15,7 @@ REST_FRAMEWORK = {
     "UNAUTHENTICATED_USER": None,
 }
 SPECTACULAR_SETTINGS = {
-    "TITLE": PRODUCT_NAME,
+    "TITLE": "Tenant Administration and Analytics Service",
     "DESCRIPTION": "Administration and analytics of a SQL caching proxy: tenants, cache rules, logs, usage.",
     "VERSION": "2.0.0",
     "OAS_VERSION": "3.0.3",

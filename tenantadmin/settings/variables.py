@@ -12,8 +12,8 @@ from logs.sql.options import SqlOptions, options_from
 from tenantadmin.conf.environment import Environment, Range, check_rate_limit, read_providers
 from tenantadmin.run import embedded
 
-#: The name of the product: on pages, in mails and as the title of the contract.
-PRODUCT_NAME = "Gateway"
+#: The name of the product on pages and in mails.
+PRODUCT_NAME = "tenantadmin"
 BASE_DIR = Path(__file__).resolve().parents[2]
 _YEAR = 31_536_000
 _DAYS = Range(1, 36_500)

@@ -52,7 +52,7 @@ class TestFlow:
     def test_a_stranger_finds_a_free_account_and_a_tenant(self, anonymous: ApiClient, inbox: Inbox) -> None:
         token = link_for(anonymous, inbox, "Ada@Example.org")
         message = inbox.messages[0]
-        assert (message["To"], message["Subject"]) == ("ada@example.org", "Sign in to Gateway")
+        assert (message["To"], message["Subject"]) == ("ada@example.org", "Sign in to tenantadmin")
         html = message.get_body(("html",))
         assert html is not None
         assert f"http://testserver/auth/magic-link/verify?t={token}" in html.get_content()

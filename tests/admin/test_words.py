@@ -36,7 +36,7 @@ def test_a_list_is_called_after_its_rows(
     staff: Client, tenant: Tenant, name: str, title: str, words: tuple[str, ...]
 ) -> None:
     text = shown(staff, name)
-    assert f"{title} · Gateway" in text
+    assert f"{title} · tenantadmin" in text
     for word in words:
         assert word in text
     for raw in ("to view", "Empty", "Not empty", "deleted at:"):

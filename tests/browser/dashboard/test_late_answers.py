@@ -73,7 +73,7 @@ def test_a_page_that_was_left_changes_nothing(
                     page.evaluate("hash => { location.hash = hash; }", f"#/t/{demo.tenant}/{address}")
                 leave(dashboard)
             assert page.url == f"{own_origin}#/t/{demo.tenant}/savings"
-            assert page.title() == "Savings · Gateway"
+            assert page.title() == "Savings · tenantadmin"
             expect(page.locator("dialog")).to_have_count(0)
             page.reload()
             dashboard.settle()

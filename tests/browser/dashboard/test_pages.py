@@ -44,7 +44,7 @@ def test_tenants_and_overview(demo: Demo, home: str, open_as: Callable[..., Any]
     with open_as(demo.owner, home) as dashboard:
         page = dashboard.page
         assert page.url == f"{home}#/"
-        assert page.title() == "Tenants · Gateway"
+        assert page.title() == "Tenants · tenantadmin"
         assert page.locator("tbody tr").count() == 2
         expect(page.locator(f"tbody tr:has-text('{demo.name}')")).to_contain_text("%")
         del dashboard.asked[:]

@@ -1,4 +1,4 @@
-"""Client of the Tenant Administration and Analytics Service.
+"""Client of tenantadmin.
 
 from tenantadmin_client import Client
 
