@@ -6,7 +6,7 @@ import { badge } from "./ui.js";
 
 /**
  * @type {Record<string, [string, string]>} name and meaning, from the page of the service
- *   (logs/statuses.py)
+ *   (logs/definitions.py)
  */
 export const STATUSES = given("statuses") ?? {};
 

@@ -32,7 +32,7 @@ const FILES = /** @type {const} */ ([
   ["Parquet", "parquet"],
 ]);
 
-/** What the service fills in (logs/query_parameters.py). */
+/** What the service fills in (logs/queries.py). */
 const PARAMETER = /\{\{\s*([A-Za-z]\w{0,39})\s*\}\}/g;
 
 const WORDS = [
