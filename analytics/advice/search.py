@@ -201,15 +201,15 @@ _MARGIN: Final = timedelta(minutes=1)
 _VERSION: Final = 8
 
 
-def run_mining(store: ObjectStore, *, tenant_id: UUID) -> Mining | None:
+def run_mining(store: ObjectStore, *, tenant_id: UUID, wait: bool = False) -> Mining | None:
     """Run the queued search of a tenant. Return it, or None if there is nothing to do.
 
     All recommendations are stored in one transaction, so a killed search leaves nothing behind.
 
     Raises:
-        Busy: another worker searches for this tenant.
+        Busy: another worker searches for this tenant, and ``wait`` is false.
     """
-    with build_lock(tenant=tenant_id, period=_LOCK, wait=False):
+    with build_lock(tenant=tenant_id, period=_LOCK, wait=wait):
         # The lock is free, so a search that is marked as running was killed. It starts again.
         mining = Mining.objects.filter(pk=tenant_id, state__in=Mining.UNDER_WAY)
         if not mining.update(state=Mining.State.RUNNING, progress=0):

@@ -294,7 +294,8 @@ def _find_ends(values: Iterable[int | None]) -> list[int]:
     return [found[0], found[-1]] if found else []
 
 
-#: Executions on one host within ``$bucket`` milliseconds belong to one session (`analytics.reports.savings_sql`).
+#: Executions on one host within ``$bucket`` milliseconds belong to one session, as in
+#: `analytics.reports.savings_sql`.
 _BILLED: Final = f"""
     WITH execution AS ({{executions}}),
     bucket AS MATERIALIZED (

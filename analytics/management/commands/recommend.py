@@ -22,7 +22,6 @@ from analytics.models import Mining, Recommendation
 from tenantadmin.lib.core.errors import ApiError
 from tenantadmin.lib.core.formats import percent
 from tenantadmin.lib.core.rendering import dump_json
-from tenantadmin.lib.database.connections import Busy
 from tenantadmin.lib.objectstore import default_store
 from tenantadmin.lib.terminal import visible
 
@@ -45,11 +44,11 @@ class Command(BaseCommand):
         try:
             require_live_tenant(tenant)
             queue_mining(tenant_id=tenant, actor=_OPERATOR)
-            mining = run_mining(default_store(), tenant_id=tenant)
+            # If a worker searches for the tenant already, wait for its result.
+            run_mining(default_store(), tenant_id=tenant, wait=True)
+            mining = Mining.objects.filter(pk=tenant).first()
         except ApiError as error:
             raise CommandError(visible(error.text)) from error
-        except Busy as error:
-            raise CommandError("A worker searches for this tenant. Try again when it has ended.") from error
         if mining is None or mining.state != Mining.State.DONE:
             raise CommandError("The tenant was deleted." if mining is None else visible(mining.error))
         recommendations = list_recommendations(tenant_id=tenant)

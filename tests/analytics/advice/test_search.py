@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from datetime import date
 from io import StringIO
+from threading import Timer
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -188,6 +189,19 @@ def test_a_deleted_tenant_ends_its_search(tenant: UUID) -> None:
     delete_tenant(tenant_id=tenant, actor="x")
     assert run_mining(default_store(), tenant_id=tenant) is None
     assert (Mining.objects.count(), Recommendation.objects.count()) == (0, 0)
+
+
+@pytest.mark.slow
+def test_the_command_waits_for_the_search_of_a_worker(tenant: UUID, object_store: Path) -> None:
+    queue_mining(tenant_id=tenant, actor="x")
+    arguments = (str(connection.settings_dict["NAME"]), object_store.as_uri(), str(tenant), "search")
+    with Child("tests.analytics.endless_worker", *arguments) as worker:
+        assert worker.read() == "working"
+        end = Timer(0.5, worker.kill)
+        end.start()
+        call_command("recommend", tenant=tenant, stdout=StringIO())
+        end.join()
+    assert Mining.objects.get().state == "done"
 
 
 def test_the_command_prints_the_recommendations(tenant: UUID) -> None:
