@@ -300,7 +300,7 @@ def _mail(invitation: Invitation, *, inviter: str) -> None:
         "service": settings.PUBLIC_BASE_URL,
     }
     headers = {"List-Unsubscribe": f"<{refuse}>", "List-Unsubscribe-Post": "List-Unsubscribe=One-Click"}
-    subject = f"{inviter} invites you to a tenant of the Gateway"
+    subject = f"{inviter} invites you to a tenant of {settings.PRODUCT_NAME}"
     try:
         send_mail(
             to=invitation.email, subject=subject, template="invitation", context=context, headers=headers

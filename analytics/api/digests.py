@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
+from django.conf import settings
 from django.http import HttpResponse
 from django.template.loader import render_to_string
 from django.urls import reverse
@@ -278,7 +279,7 @@ def _digests(subscription: Subscription) -> str:
 
 
 def _page(mails: str, **context: object) -> HttpResponse:
-    content = {"title": "Mails of the Gateway", "mails": mails, **context}
+    content = {"title": f"Mails of {settings.PRODUCT_NAME}", "mails": mails, **context}
     page = render_to_string("digest/unsubscribe.html", content)
     return HttpResponse(page, headers=_PAGE_HEADERS)
 

@@ -91,7 +91,7 @@ class TestInviting:
         (mail,) = mailoutbox
         assert (mail.to, mail.subject) == (
             ["grace@example.org"],
-            "owner@example.org invites you to a tenant of the Gateway",
+            "owner@example.org invites you to a tenant of tenantadmin",
         )
         html = str(mail.alternatives[0][0])
         assert "> Have a <look>." in mail.body
@@ -228,13 +228,13 @@ class TestInviting:
         body = {"email": "grace@example.org", "role": "member", "message": message}
         assert signed_in(world.owner).post(into(world.tenant), body).status_code == 201
         (mail,) = mailoutbox
-        assert mail.subject == "owner@example.org invites you to a tenant of the Gateway"
+        assert mail.subject == "owner@example.org invites you to a tenant of tenantadmin"
         text, html = str(mail.body), str(mail.alternatives[0][0])
         assert (
             "\n> Hello.\n>\n> Your account is closed.\n> See [web address left out] or evil[.]example/b\n"
             "> -- The service\n"
         ) in text
-        assert "the tenant “x'. Pay at [web address left out] now, 'evil[.]example” of the Gateway" in text
+        assert "the tenant “x'. Pay at [web address left out] now, 'evil[.]example” of tenantadmin" in text
         for shown in (text, html):
             assert "evil.example" not in shown
 

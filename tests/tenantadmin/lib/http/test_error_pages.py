@@ -35,7 +35,7 @@ def test_a_page_that_is_not_open_to_staff_says_so(staff: Client) -> None:
 def test_an_unknown_page_elsewhere_leads_to_the_dashboard(client: Client) -> None:
     status, kind, text = opened(client, "/nothing")
     assert (status, kind) == (404, "text/html; charset=utf-8")
-    assert "Gateway There is nothing here" in text
+    assert "tenantadmin There is nothing here" in text
     page = client.get("/nothing", headers={"Accept": BROWSER}).content.decode()
     assert f'href="{settings.DASHBOARD_URL}"' in page
 
