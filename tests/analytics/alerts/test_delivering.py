@@ -138,7 +138,7 @@ def test_a_member_who_has_signed_in_gets_a_mail(
     for part in (str(mail.body), html):
         assert "7.5% of the log entries of the last 1 h failed (threshold: 5.0%)." in part
         assert part.count(f"http://testserver/dashboard/#/t/{world.tenant.pk}/alerts") == 1
-        assert "alert of the tenant “Warehouse” of Gateway at http://testserver" in part
+        assert "alert of the tenant “Warehouse” of tenantadmin at http://testserver" in part
     assert "&lt;b&gt;Errors" in html
 
 
