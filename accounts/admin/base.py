@@ -30,7 +30,7 @@ from accounts.readers.rule import Author
 from accounts.signin.staff.sessions import PART_PARAMETER
 from accounts.tenants.errors import TenantNotFound
 from tenantadmin.lib.core.errors import ApiError, Forbidden
-from tenantadmin.lib.core.request_context import MAX_REASON, acting_for
+from tenantadmin.lib.core.request_context import MAX_REASON, REASON_HELP, acting_for
 from tenantadmin.lib.http.formats import with_moments
 
 if TYPE_CHECKING:
@@ -220,7 +220,7 @@ class ReasonForm(forms.Form):
     reason = forms.CharField(
         label="Reason or ticket",
         max_length=MAX_REASON,
-        help_text="The audit log shows it, and the history of what you change.",
+        help_text=REASON_HELP,
         widget=forms.TextInput(attrs={"autocomplete": "off"}),
     )
 

@@ -16,7 +16,16 @@ from analytics.replay.figures import NO_WAITING, count_others, count_requests, h
 from analytics.replay.result import Caveat
 from logs.definitions import HIT, STORED_MISS
 from rules.conditions.keys import CONDITION_KEYS
-from tenantadmin.lib.core.formats import count, day_in_words, days_between, duration, number, percent
+from tenantadmin.lib.core.formats import (
+    count,
+    day_in_words,
+    days_between,
+    duration,
+    money,
+    money_between,
+    number,
+    percent,
+)
 from tenantadmin.lib.core.structs import JsonStruct
 
 if TYPE_CHECKING:
@@ -294,17 +303,17 @@ def _describe_time(change: float, then: Mapping[str, Any], now: Mapping[str, Any
 
 def _describe_bill(billed: Mapping[str, Any] | None) -> str:
     """Say what of the time is money: little, where the warehouse is awake for other requests anyway."""
-    money = billed and billed["gain"].get("money")
-    if not money:
+    gain = billed and billed["gain"].get("money")
+    if not gain:
         return ""
-    low, high = Decimal(money["low"]), Decimal(money["high"])
+    low, high, currency = Decimal(gain["low"]), Decimal(gain["high"]), gain["currency"]
     if low == high == 0:
         return " What you pay would stay the same."
     if low < 0 < high:
-        return f" What you pay: from {-low:,f} less to {high:,f} {money['currency']} more."
-    ends = sorted({abs(low), abs(high)})
-    amounts = " to ".join(f"{amount:,f}" for amount in ends)
-    return f" What you pay would {'fall' if low < 0 else 'rise'} by {amounts} {money['currency']}."
+        less, more = (money(str(abs(end)), currency) for end in (low, high))
+        return f" What you pay: from {less} less to {more} more."
+    amounts = money_between((str(abs(low)), str(abs(high))), currency)
+    return f" What you pay would {'fall' if low < 0 else 'rise'} by {amounts}."
 
 
 def _describe_rate(then: Mapping[str, Any], now: Mapping[str, Any]) -> str:

@@ -110,13 +110,14 @@ def leaks_section(log: DigestLog, period: DigestPeriod) -> Section | None:
             first=period.first, last=period.last, rule_id=row["ruleId"], statement_hash=row["hash"]
         )
         own = f"FROM ({sql})"
-        facts += log.read_facts(
+        counted = log.read_facts(
             [
                 FactQuery(f"{prefix}-keys", Unit.COUNT, f"SELECT keys {own}"),
                 FactQuery(f"{prefix}-served", Unit.COUNT, f"SELECT served {own}"),
                 FactQuery(f"{prefix}-users", Unit.COUNT, f"SELECT users {own}"),
             ]
         )
+        facts += counted
         names.append(
             Name(id=f"{prefix}-statement", kind=NameKind.STATEMENT, value=row["statement"], href=None)
         )
@@ -125,10 +126,15 @@ def leaks_section(log: DigestLog, period: DigestPeriod) -> Section | None:
             names.append(Name(id=f"{prefix}-rule", kind=NameKind.RULE, value=row["ruleId"], href=None))
             rule = f"by {{{prefix}-rule}}"
         reason = _REASONS[row["grade"]]
-        counts = f"results: {{{prefix}-keys}}, users: {{{prefix}-users}}, times served: {{{prefix}-served}}"
+        results, times, users = (
+            noun if fact.value == 1 else f"{noun}s"
+            for fact, noun in zip(counted, ("cached result", "time", "user"), strict=True)
+        )
+        verb = "was" if counted[0].value == 1 else "were"
+        served = f"{verb} served to {{{prefix}-users}} {users}, {{{prefix}-served}} {times}"
         sentences.append(
-            f"Several users shared results of a statement that {reason}, {rule}; {counts}. "
-            f"{{{prefix}-statement}}"
+            f"Several users shared results of a statement that {reason}, {rule}: {{{prefix}-keys}} {results} "
+            f"{served}. {{{prefix}-statement}}"
         )
     return Section(LEAKS, "Leaks", sentences, facts, names)
 
@@ -200,9 +206,10 @@ def publishes_section(log: DigestLog, period: DigestPeriod, changes: Changes) ->
         told, changed = write.describe(prefix)
         names += [write.as_name(f"{prefix}-write"), *changed]
         effect = f"{told}, and emptied the cache" if told else "it emptied the cache"
+        results = "result that was" if read[0].value == 1 else "results that were"
         again = (
-            f"That cost {{{prefix}-time}} of warehouse time, because results that were still valid had to be "
-            f"made again; results: {{{prefix}-misses}}."
+            f"That cost {{{prefix}-time}} of warehouse time, because {{{prefix}-misses}} {results} still "
+            "valid had to be made again."
             if read[0].value
             else "That cost nothing: no result that was still valid had to be made again."
         )

@@ -10,6 +10,7 @@ from django.urls import reverse
 
 from accounts.admin.base import ActPage
 from accounts.billing.accounts import read_account
+from tenantadmin.lib.core.request_context import REASON_HELP
 from tests.admin.filling import to
 from tests.admin.staff import labels, text_of
 
@@ -65,7 +66,7 @@ def test_no_is_no_fault(staff: Client, tenant: Tenant) -> None:
 def test_labels_have_no_colon_and_say_what_is_optional(staff: Client, tenant: Tenant) -> None:
     html = staff.get(to("tenant-open", tenant), {"challenge": "x" * 43}).content.decode()
     assert {"Reason or ticket", "Read its log, run SQL, see names of users optional"} <= labels(html)
-    assert "The audit log shows it, and the history of what you change." in html
+    assert REASON_HELP in html
 
 
 def test_what_ends_for_good_is_red(staff: Client, world: factories.World, tenant: Tenant) -> None:

@@ -20,7 +20,7 @@ from analytics.advice.recommend import (
 from analytics.advice.search import run_mining
 from analytics.models import Mining, Recommendation
 from tenantadmin.lib.core.errors import ApiError
-from tenantadmin.lib.core.formats import percent
+from tenantadmin.lib.core.formats import money_between, percent
 from tenantadmin.lib.core.rendering import dump_json
 from tenantadmin.lib.objectstore import default_store
 from tenantadmin.lib.terminal import visible
@@ -105,9 +105,7 @@ class Command(BaseCommand):
 
 
 def _money(money: dict[str, str] | None) -> str:
-    if money is None:
-        return ""
-    return " to ".join(dict.fromkeys([money["low"], money["high"]])) + f" {money['currency']}"
+    return money_between((money["low"], money["high"]), money["currency"]) if money else ""
 
 
 def _range(bounds: dict[str, Any]) -> str:

@@ -18,7 +18,7 @@ from analytics.replay.figures import count_requests
 from analytics.replay.runs import describe_replay, queue_replay
 from rules.ruleset import read_ruleset
 from tenantadmin.lib.core.errors import ApiError
-from tenantadmin.lib.core.formats import percent
+from tenantadmin.lib.core.formats import money_between, percent
 from tenantadmin.lib.core.rendering import dump_json
 from tenantadmin.lib.database.connections import Busy
 from tenantadmin.lib.objectstore import default_store
@@ -137,7 +137,8 @@ def _billed(billed: dict[str, Any]) -> str:
     """Return hours, and money if a price is known."""
     hours = _range({name: round(value / 3_600_000, 1) for name, value in billed["billedMs"].items()})
     money = billed["money"]
-    return f"{hours} h" + (f", {_range(money)} {money['currency']}" if money else "")
+    cost = money and money_between((money["low"], money["high"]), money["currency"])
+    return f"{hours} h, {cost}" if cost else f"{hours} h"
 
 
 def _range(bounds: dict[str, Any]) -> str:

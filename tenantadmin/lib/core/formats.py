@@ -12,7 +12,7 @@ from itertools import dropwhile, pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
 #: Shown for a value that is missing.
 NONE: Final = "–"
@@ -112,6 +112,15 @@ def money(amount: str | None, currency: str) -> str:
         return NONE
     value = Decimal(amount)
     return f"{_MINUS if value < 0 else ''}{abs(value):,f} {currency}"
+
+
+def money_between(amounts: Iterable[str], currency: str) -> str:
+    """Show amounts between which the true one is: ``0 to 9.32 USD``, or ``9.32 USD`` if they are the same."""
+    low, high = sorted(amounts, key=Decimal)
+    if Decimal(low) == Decimal(high):
+        return money(high, currency)
+    least, most = (money(end, "").rstrip() if Decimal(end) else "0" for end in (low, high))
+    return f"{least} to {most} {currency}"
 
 
 def change(value: float | None) -> str:

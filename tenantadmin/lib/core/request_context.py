@@ -15,6 +15,10 @@ if TYPE_CHECKING:
 REQUEST_ID_HEADER: Final = "X-Request-Id"
 #: Maximum length of a reason.
 MAX_REASON: Final = 500
+#: What a reason is for and who reads it, where staff are asked for one.
+REASON_HELP: Final = (
+    "Why you do this. Other staff read it in the audit log, and customers in the history of what you change."
+)
 _ACCEPTED_ID: Final = re.compile(r"[A-Za-z0-9._-]{1,128}")
 
 _request_id: ContextVar[str] = ContextVar("request_id", default="-")

@@ -15,7 +15,7 @@ from django.template.response import TemplateResponse
 from django.urls import reverse
 
 from tenantadmin.lib.core.errors import ApiError
-from tenantadmin.lib.core.request_context import MAX_REASON, acting_for
+from tenantadmin.lib.core.request_context import MAX_REASON, REASON_HELP, acting_for
 from tenantadmin.lib.http.formats import with_moments
 
 if TYPE_CHECKING:
@@ -129,6 +129,7 @@ def _ask(
         "action_checkbox_name": ACTION_CHECKBOX_NAME,
         "media": model_admin.media,
         "max_reason": MAX_REASON,
+        "reason_help": REASON_HELP,
     }
     return TemplateResponse(request, "admin/confirm_action.html", context)
 

@@ -21,7 +21,16 @@ export function commentInput(text = "") {
     placeholder: "Why it changes, for the history",
     required: opened !== null,
   });
-  return { field: field(opened ? "Reason" : "Comment", given), value: () => given.value.trim() };
+  return {
+    field: opened
+      ? field(
+          "Reason",
+          given,
+          "Why you do this. The tenant’s members read it in their history, staff in the audit log.",
+        )
+      : field("Comment", given),
+    value: () => given.value.trim(),
+  };
 }
 
 /** @param {string} tenant the fields of an invitation, and a function that sends it */

@@ -39,7 +39,7 @@ export const inAddress = (period, days) => ({
 
 /**
  * The head of the page, with links to other lengths and to the periods before and after.
- * @param {string} title @param {Child} below
+ * @param {Child} title @param {Child} below
  * @param
  *   {{period: string, days: number, newest: string, last: string, at: (period: Texts) => string}}
  *   chosen `newest`: the day to which shorter lengths lead; `last`: the last there is

@@ -122,7 +122,10 @@ async function prove(error, interrupted) {
 
 /** @param {ApiError} error @returns {string} the reason that is missing */
 function askReason(error) {
-  const reason = prompt("Why do you do this? The audit log shows it.", staff()?.reason)?.trim();
+  const reason = prompt(
+    "Why do you do this? Other staff read it in the audit log, and who may see the history of what you change.",
+    staff()?.reason,
+  )?.trim();
   if (!reason) throw error;
   return reason;
 }

@@ -424,8 +424,8 @@ def test_a_leak_names_no_user(world: World) -> None:
     digest = make(world)
     assert lines(digest, "Leaks") == [
         (
-            "Several users shared results of a statement that depends on the user, by r; results: 1, "
-            "users: 2, times served: 3. SELECT current_user"
+            "Several users shared results of a statement that depends on the user, by r: 1 cached result was "
+            "served to 2 users, 3 times. SELECT current_user"
         )
     ]
     assert "Ana" not in str(digest.document)
@@ -479,8 +479,8 @@ class TestPublishes:
             (
                 f"Rules were published with revision {seq} (2026-03-31 12:00 UTC): it added r, "
                 "and emptied the cache. "
-                "That cost 1.5 s of warehouse time, because results that were still valid had to be made "
-                "again; results: 1."
+                "That cost 1.5 s of warehouse time, because 1 result that was still valid had to be made "
+                "again."
             )
         ]
 

@@ -246,9 +246,9 @@ def test_a_recommendation_is_judged_by_its_purpose() -> None:
 @pytest.mark.parametrize(
     ("low", "high", "text"),
     [
-        ("-1.30", "0.00", "What you pay would fall by 0.00 to 1.30 USD."),
+        ("-1.30", "0.00", "What you pay would fall by 0 to 1.30 USD."),
         ("0.50", "0.50", "What you pay would rise by 0.50 USD."),
-        ("-1.00", "1200.00", "What you pay: from 1.00 less to 1,200.00 USD more."),
+        ("-1.00", "1200.00", "What you pay: from 1.00 USD less to 1,200.00 USD more."),
         ("0.00", "0.00", "What you pay would stay the same."),
     ],
 )

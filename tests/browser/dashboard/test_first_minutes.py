@@ -83,7 +83,7 @@ def test_from_the_sign_in_to_a_parquet_file(
         page.click("text=Accept and go on")
 
         # The only tenant opens by itself.
-        page.wait_for_selector("h1:has-text(' to ')")
+        page.wait_for_selector("h1:has-text('Overview')")
         dashboard.settle()
 
         page.click("nav >> text=Drafts and replay")

@@ -151,7 +151,7 @@ export async function show(context) {
             },
             acts((row) =>
               h(
-                "div.row.end",
+                "div.acts",
                 h(
                   "a.button.quiet.small",
                   { href: to(tenant, "alerts", { alert: row.id }) },

@@ -29,10 +29,12 @@ export const STATE = {
 
 /** @type {Show} */
 export async function show({ tenant, reload, go }) {
-  const [{ drafts }, { replays }] = await Promise.all([
+  const [{ drafts }, { replays }, { recommendations }] = await Promise.all([
     call("GET /config/tenants/{tenant}/rules/drafts", { tenant }),
     call("GET /tenants/{tenant}/replays", { tenant }),
+    call("GET /tenants/{tenant}/recommendations", { tenant }),
   ]);
+  const titles = new Map(recommendations.map((one) => [one.replayId, one.title]));
   const mayWrite = can(tenant, "write");
   const make = async () =>
     go(
@@ -78,7 +80,7 @@ export async function show({ tenant, reload, go }) {
       drafts,
       { none: "There are no drafts." },
     ),
-    listReplays(tenant, replays, drafts),
+    listReplays(tenant, replays, drafts, titles),
   );
 }
 
@@ -87,20 +89,27 @@ const NEW = "New draft, without changes";
 
 /**
  * @type
- *   {(tenant: string, replays: Contract.ReplaySummary[], drafts?: Contract.DraftHead[]) =>
- *   HTMLElement}
- *   without `drafts` they are all of one draft
+ *   {(tenant: string, replays: Contract.ReplaySummary[], drafts?: Contract.DraftHead[],
+ *   titles?: Map<string | null, string>) => HTMLElement}
+ *   without `drafts` they are all of one draft; `titles` are those of recommendations, by replay
  */
-export const listReplays = (tenant, replays, drafts) =>
+export const listReplays = (tenant, replays, drafts, titles) =>
   tablePanel(
     "Replays",
     null,
     [
-      { head: "Days", cell: (row) => a(to(tenant, `replays/${row.replayId}`), row.window.text) },
+      {
+        head: "Days",
+        class: "nowrap",
+        cell: (row) => a(to(tenant, `replays/${row.replayId}`), row.window.text),
+      },
       drafts !== undefined && {
         head: "Rules",
+        class: "value",
         cell: (row) =>
-          row.requestedBy === "system" ? "a recommendation" : subject(row.subject, drafts),
+          row.requestedBy === "system"
+            ? (titles?.get(row.replayId) ?? "a former recommendation")
+            : subject(row.subject, drafts),
       },
       text("State", "state", (state) => badge(state, STATE[state])),
       age("Asked", "requestedAt"),

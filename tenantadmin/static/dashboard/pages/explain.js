@@ -317,12 +317,24 @@ function decision(tenant, ruleset, chosen, rules) {
         "details.pad",
         h(
           "summary.muted.small",
-          `${f.count(ordered.length - end, "rule")} behind it, which decide nothing here`,
+          `${f.count(ordered.length - end, "rule")} behind it, which ${ordered.length - end === 1 ? "decides" : "decide"} nothing here`,
         ),
         list(ordered.slice(end)),
       ),
   );
 }
+
+/** @param {any} value of a request, in words where JSON has signs for it */
+const said = (value) =>
+  value == null
+    ? "nothing"
+    : Array.isArray(value)
+      ? value.join(", ") || "nothing"
+      : typeof value === "boolean"
+        ? value
+          ? "yes"
+          : "no"
+        : JSON.stringify(value);
 
 /** @param {Contract.ExplainedRule} rule a rule, and what keeps it from matching */
 const one = (rule) =>
@@ -347,7 +359,7 @@ const one = (rule) =>
           }),
         ),
         "; the request has ",
-        h("code", JSON.stringify(test.value ?? null)),
+        h("code", said(test.value)),
       ),
     ),
   );

@@ -5,16 +5,18 @@ import { chart, loadCharts } from "../charts.js";
 import { emptyDay, readActivity } from "../days.js";
 import { readSetup } from "../firsthour.js";
 import * as f from "../format.js";
-import { can } from "../people.js";
+import { can, listed, tenants } from "../people.js";
 import { daysOf, inAddress, nameOf, noRequestsIn, periodHead } from "../periods.js";
 import { readRules } from "../rulenames.js";
 import { savingsTiles } from "../savings.js";
+import { staff } from "../staff.js";
 import {
   a,
   age,
   badge,
   beside,
   empty,
+  fill,
   fine,
   go,
   h,
@@ -48,13 +50,11 @@ export async function show(context) {
   const last = lastDay ?? f.yesterday();
   const newest = activity.days.at(-1)?.day ?? (period.length === 10 ? period : last);
   const top = () => [
-    periodHead(nameOf(period, days), "Days and hours are in UTC, times in your zone.", {
-      period,
-      days,
-      newest,
-      last,
-      at,
-    }),
+    periodHead(
+      heading(tenant),
+      `${nameOf(period, days)}. Days and hours are in UTC, times in your zone.`,
+      { period, days, newest, last, at },
+    ),
     until >= last && verdict(tenant),
   ];
   if (activity.days.length) {
@@ -89,6 +89,19 @@ export async function show(context) {
     );
   if (!context.signal.aborted) location.replace(to(tenant, "setup"));
   return h("div");
+}
+
+/** @param {string} tenant its name comes late: the page does not wait for it */
+function heading(tenant) {
+  const title = h("h1", "Overview");
+  const nameIt = () => {
+    const name = staff()?.name ?? listed().find(({ id }) => id === tenant)?.name;
+    if (name) fill(title, `Overview of ${name}`);
+  };
+  nameIt();
+  // The title is whole without it.
+  tenants().then(nameIt, () => {});
+  return title;
 }
 
 /**

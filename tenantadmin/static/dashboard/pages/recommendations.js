@@ -49,6 +49,28 @@ const PURPOSE = {
   "saves time": "info",
 };
 
+/**
+ * What was open at the visit before this one, by tenant. It is read once, so that marks stay until
+ * the dashboard is loaded again.
+ * @type {Map<string, Set<string> | null>}
+ */
+const seen = new Map();
+
+/**
+ * @param {string} tenant @param {Recommendation[]} open
+ * @returns {Recommendation[]} those that are new since the last visit in this browser
+ */
+function unseen(tenant, open) {
+  const key = `recommendations.${tenant}`;
+  if (!seen.has(tenant)) {
+    const kept = localStorage.getItem(key);
+    seen.set(tenant, kept === null ? null : new Set(kept.split(" ")));
+  }
+  const before = seen.get(tenant);
+  localStorage.setItem(key, open.map((one) => one.recommendationId).join(" "));
+  return before ? open.filter((one) => !before.has(one.recommendationId)) : [];
+}
+
 /** @param {Recommendation} one */
 const isOpen = ({ state }) => state === "open" || state === "drafted";
 
@@ -61,6 +83,7 @@ export async function show(context) {
   );
   const isPast = query.get("show") === "past";
   const open = recommendations.filter(isOpen);
+  const fresh = unseen(tenant, open);
   const shown = isPast ? recommendations.filter((one) => !open.includes(one)) : open;
   const mine = async () => {
     await call("POST /tenants/{tenant}/recommendations", { tenant });
@@ -90,7 +113,11 @@ export async function show(context) {
       (can(tenant, "write") || staff()) && (isMining ? progress : button("Search now", mine)),
     ),
     tabs([
-      [to(tenant, "recommendations"), `Open (${open.length})`, !isPast],
+      [
+        to(tenant, "recommendations"),
+        `Open (${open.length}${fresh.length ? `, ${fresh.length} new` : ""})`,
+        !isPast,
+      ],
       [
         to(tenant, "recommendations", { show: "past" }),
         `Earlier (${recommendations.length - open.length})`,
@@ -107,7 +134,7 @@ export async function show(context) {
         isMining ? "a new search is running." : "search again.",
       ),
     shown.length
-      ? shown.map((one) => card(context, one))
+      ? shown.map((one) => card(context, one, fresh.includes(one)))
       : empty(
           isPast
             ? "There is nothing earlier."
@@ -132,13 +159,14 @@ export async function show(context) {
   );
 }
 
-/** @param {Context} context @param {Recommendation} one */
-function card(context, one) {
+/** @param {Context} context @param {Recommendation} one @param {boolean} isNew since the last visit */
+function card(context, one, isNew) {
   const { tenant } = context;
   const { purpose = "" } = one;
   return panel(
     one.title,
     [
+      isNew && badge("new since your last visit", "info"),
       badge(purpose, PURPOSE[purpose]),
       one.state !== "open" &&
         badge(

@@ -71,6 +71,19 @@ def test_money_keeps_its_digits(amount: str | None, text: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("amounts", "text"),
+    [
+        (("0.00", "9.32"), "0 to 9.32 USD"),
+        (("1234.50", "20"), "20 to 1,234.50 USD"),
+        (("-1.30", "0.00"), "−1.30 to 0 USD"),
+        (("9.30", "9.3"), "9.3 USD"),
+    ],
+)
+def test_amounts_have_the_currency_once(amounts: tuple[str, str], text: str) -> None:
+    assert formats.money_between(amounts, "USD") == text
+
+
+@pytest.mark.parametrize(
     ("seconds", "text"),
     [
         (0, "just now"),
