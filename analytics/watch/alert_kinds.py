@@ -322,6 +322,6 @@ def show_number(kind: AlertKindDocument, value: float | None) -> str:
         case "minutes":
             return formats.duration(60_000 * value)
         case "points":
-            return f"{value:,g} points"
+            return f"{value:,g} {'point' if value == 1 else 'points'}"
         case unit:
             return formats.count(round(value), unit.removesuffix("s"))

@@ -567,8 +567,15 @@ def test_recommendations_are_drafted_accepted_and_dismissed(
         assert faults_of_width(page, "#view") == {}
         expect(page.locator(".callout.warn")).to_contain_text("cannot be accepted: a new search is running.")
         Mining.objects.filter(tenant_id=demo.tenant).delete()
+        late = factories.recommendation(tenant, fingerprint="late", rank=9, title="Cache s.late", seq=seq)
         page.reload()
         expect(page.locator(".callout.warn")).to_contain_text("and cannot be accepted: search again")
+        # What came since the last visit is marked, and nothing else.
+        marked = page.locator("main section:has(.badge:text('new since your last visit'))")
+        expect(marked).to_have_count(1)
+        expect(marked).to_contain_text("Cache s.late")
+        expect(page.locator("main")).to_contain_text(", 1 new)")
+        late.delete()
         expect(page.locator(f"{card.format('dismissed')} >> button:text('Accept')")).to_have_count(0)
         page.click(f"{card.format('drafted')} >> button:text('Make a draft')")
         page.wait_for_selector("h1:text('Draft')", state="attached")

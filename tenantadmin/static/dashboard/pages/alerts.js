@@ -43,7 +43,7 @@ const ENDS = { delivered: "good", failed: "bad", skipped: "warn", queued: "info"
 const CHANNELS = { email: "mail to a member", webhook: "signed webhook", slack: "Slack" };
 /** @type {Record<Contract.AlertUnit, (value: number) => string>} */
 const SHOW = {
-  points: (value) => `${value} points`,
+  points: (value) => `${value} ${value === 1 ? "point" : "points"}`,
   percent: (value) => percent(value / 100),
   minutes: (value) => duration(60_000 * value),
   statements: (value) => count(value, "statement"),
