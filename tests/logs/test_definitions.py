@@ -47,8 +47,6 @@ NAMING = {
     "analytics/replay/play.py": "what a replay gives each request",
     "analytics/demo/profile.py": "what the simulated Gateway answers",
     "analytics/demo/generate.py": "what the simulated Gateway logs",
-    "analytics/admin/pages/tenant.py": "a link to one status",
-    "analytics/admin/pages/trace.py": "a filter of one status",
     "bench/bench_requests.py": "a filter of one status",
     "bench/bench_soak.py": "what it sends",
     "scripts/duckdb_suite.py": "DuckDB's own statements",
