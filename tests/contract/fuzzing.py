@@ -49,6 +49,7 @@ _MAY_BE_UNAVAILABLE: Final = frozenset(
 #: The history of a tenant and of an account stays when they are deleted.
 OUTLIVE_DELETION: Final = frozenset(
     [
+        "blameRules",
         "diffAccount",
         "diffConfig",
         "diffRules",
