@@ -1,4 +1,4 @@
-"""Pages of people: those of a tenant, one person, and the access review of all."""
+"""Pages of people: the people of a tenant, one person, and the access review of all tenants."""
 
 from __future__ import annotations
 

@@ -138,7 +138,7 @@ class Need:
 
 @dataclass(frozen=True, slots=True)
 class Approval:
-    """The tenants whose owners approve the access of staff, and those of them that would lose the last."""
+    """Tenants whose owners approve the access of staff: all, and those that would lose their last owner."""
 
     required: set[UUID]
     bereft: set[UUID]

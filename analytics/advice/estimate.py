@@ -146,8 +146,9 @@ class Requests:
     writes: Sequence[Write]
     counted_from: int
     warehouse: WarehouseTables = ANY_TABLES
-    #: By the tables that change, and that statements read: their changes, and those of them that change.
+    #: Times of the changes of each set of tables.
     _changes: dict[frozenset[TableName], list[int]] = field(default_factory=dict, init=False)
+    #: Of each set of tables that statements read, the tables that change.
     _changed_of_lists: dict[frozenset[TableName], frozenset[TableName]] = field(
         default_factory=dict, init=False
     )
