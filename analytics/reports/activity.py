@@ -313,7 +313,7 @@ class RuleActivity(JsonStruct):
 def read_rule_activity(
     store: ObjectStore, *, tenant: UUID, first: date | None = None, last: date | None = None
 ) -> RuleActivity:
-    """Return what each rule did from ``first`` to ``last``. The default is that of `read_activity`.
+    """Return what each rule did from ``first`` to ``last``, by default in the days of `read_activity`.
 
     Raises:
         StoreError, duckdb.Error: the rollups cannot be read.

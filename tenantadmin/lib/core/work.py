@@ -127,11 +127,6 @@ class Work:
 _work: ContextVar[Work] = ContextVar("work", default=Work())  # noqa: B039  # no deadline
 
 
-def current_work() -> Work:
-    """Return the work of the current request."""
-    return _work.get()
-
-
 def check_work() -> None:
     """End the current request if its time is used up, or if its caller is gone.
 
