@@ -497,7 +497,7 @@ def change_owners(
     write_account(
         account_id=account_id,
         document={
-            "name": state.name,
+            **state.document(),
             "owners": sorted(owners),
             "billingEmail": payer,
             "seq": state.seq,

@@ -13,7 +13,9 @@ if TYPE_CHECKING:
 #: A spreadsheet runs a cell that begins like this. Some skip what is not visible before it, and full-width
 #: signs are the same to them. Where the list separator is a semicolon, a cell may begin inside of a text.
 _FORMULA: Final = re.compile(
-    r"\A(?=[\s\x00-\x1f\u200b-\u200f\u2060\ufeff]*[=+\-@＝＋－＠]|[\t\r])|(?<=[;\t\r\n])(?=[=+\-@＝＋－＠])"
+    r"\A(?=[\s\x00-\x1f\u200b-\u200f\u2060\ufeff]*[=+\-@＝＋－＠]|[\t\r])"
+    # What is not visible there holds no separator: many of them in a row would take the square of the time.
+    r"|(?<=[;\t\r\n])(?=(?:[^\S\t\r\n]|[\x00-\x08\x0e-\x1f\u200b-\u200f\u2060\ufeff])*[=+\-@＝＋－＠])"
 )
 
 

@@ -156,7 +156,9 @@ def _load(path: Path) -> dict[str, Any]:
     except OSError as error:
         raise FileError(f"{path}: {error.strerror}") from error
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise FileError(f"{path}: {' '.join(str(error).split())}") from error
+        # The text has no name; its path is said before it.
+        said = str(error).replace('in "<unicode string>", ', "")
+        raise FileError(f"{path}: {' '.join(said.split())}") from error
     if not isinstance(document, dict):
         raise FileError(f"{path}: the file must have 'tenant' and 'rules'")
     if unknown := document.keys() - _MEMBERS:
