@@ -18,14 +18,15 @@ from accounts.models.history import RevisionKind
 from accounts.revisions import DocumentHistory
 from accounts.tenants.errors import TenantNotFound
 from accounts.tenants.pricing import Pricing
+from analytics.advice.combine import combine_edits
 from analytics.advice.measure import (
     EffectMeasures,
     PredictedGain,
     measure_effect,
     measure_suspend,
 )
-from analytics.advice.proposal import Kind
-from analytics.advice.recommend import AdviceWindow, State, WrongState, read_recommendation
+from analytics.advice.proposal import Kind, read_edits
+from analytics.advice.recommend import AdviceWindow, State, WrongState, read_recommendation, rules_at
 from analytics.models import Effect, Recommendation
 from analytics.numbers.store import replay_engine
 from analytics.replay.execution import Limit, ReplayEnded, Request, collect_input, run_at_low_priority
@@ -111,7 +112,7 @@ class _Change:
     closed_by: int | None = None
 
 
-def _read_rule_change(recommendation: Recommendation) -> _Change | None:
+def read_rule_change(recommendation: Recommendation) -> _Change | None:
     """Return the change of rules; None if their history does not have it any more."""
     seq = recommendation.accepted_seq
     assert seq is not None  # noqa: S101 - the recommendation is accepted
@@ -120,8 +121,23 @@ def _read_rule_change(recommendation: Recommendation) -> _Change | None:
     if seq - 1 not in by_seq or seq not in by_seq:
         return None
     before, after = ((by_seq[number].document or {}).get("rules", []) for number in (seq - 1, seq))
+    before = _with_others(recommendation, before)
     until = by_seq[seq + 1].changed_at.date() if seq + 1 in by_seq else None
     return _Change(by_seq[seq].changed_at.date(), before, after, until, seq + 1 if until else None)
+
+
+def _with_others(recommendation: Recommendation, rules: Sequence[Any]) -> Sequence[Any]:
+    """Return the rules of before with the other recommendations of the same revision.
+
+    What is measured is then the effect of this one alone.
+    """
+    others = Recommendation.objects.filter(
+        tenant_id=recommendation.tenant_id, accepted_seq=recommendation.accepted_seq, state=State.ACCEPTED
+    ).exclude(pk=recommendation.pk)
+    # They may have been made for other rules, and the draft be moved to these.
+    if not others or rules_at(recommendation.tenant_id, recommendation.seq) != rules:
+        return rules
+    return combine_edits(rules, [read_edits(other.patch) for other in others])
 
 
 def _read_suspend_change(recommendation: Recommendation) -> _Change:
@@ -141,7 +157,7 @@ def _read_suspend_change(recommendation: Recommendation) -> _Change:
 def _measure(store: ObjectStore, recommendation: Recommendation, limit: Limit) -> None:
     """Measure a recommendation, unless it has too few days or nothing is new since the last time."""
     is_suspend = recommendation.kind == Kind.AUTO_SUSPEND
-    change = (_read_suspend_change if is_suspend else _read_rule_change)(recommendation)
+    change = (_read_suspend_change if is_suspend else read_rule_change)(recommendation)
     if change is None:
         return
     tenant_id = recommendation.tenant_id

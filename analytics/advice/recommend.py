@@ -23,7 +23,8 @@ from accounts.tenants.config import read_prices
 from accounts.tenants.errors import TenantNotFound
 from accounts.tenants.listing import require_live_tenant
 from accounts.tenants.pricing import Pricing
-from analytics.advice.proposal import Kind, Variant, apply_edits, read_edits
+from analytics.advice.combine import Exclusive, combine_edits
+from analytics.advice.proposal import Kind, Variant, read_edits
 from analytics.advice.words import describe_open, figures_of_kind, name_saved_time, purpose_of
 from analytics.models import Mining, Recommendation
 from analytics.replay.figures import Figure
@@ -32,13 +33,13 @@ from rules.drafts import create_draft
 from rules.models import RuleDraft
 from rules.ruleset import read_ruleset
 from rules.write import write_ruleset
-from tenantadmin.lib.core.errors import Conflict, NotFound, ValidationFailed
+from tenantadmin.lib.core.errors import Conflict, Detail, NotFound, ValidationFailed
 from tenantadmin.lib.core.rendering import require_etag, strong_etag
 from tenantadmin.lib.core.structs import Count, JsonStruct, one_of, sent_as
 from tenantadmin.lib.core.timestamps import Timestamp, now
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping, Sequence
     from datetime import date
 
     from rules.ruleset import RulesetState
@@ -70,6 +71,22 @@ class RulesetMoved(Conflict):
 class NothingToWrite(Conflict):
     code = "conflict"
     message = "This changes no rule. Its reasons say what to change, and where."
+
+
+class ExcludeEachOther(Conflict):
+    """Two recommendations want different things of one rule. ``details`` has the place of each."""
+
+    code = "conflict"
+
+    def __init__(self, titles: Mapping[int, str], *, rule_id: str) -> None:
+        first, second = titles.values()
+        super().__init__(
+            f"“{first}” and “{second}” change the rule “{rule_id}” in different ways. Choose one of them.",
+            details=[
+                Detail(f"/recommendations/{place}", "excludes-each-other", title)
+                for place, title in titles.items()
+            ],
+        )
 
 
 class SameIsOpen(Conflict):
@@ -206,11 +223,12 @@ def find_outdated(
     if current is None:
         return set()
     seqs = {row.seq for row in rows if row.seq != current.seq}
-    others = {seq for seq in seqs if _rules_at(current.tenant_id, seq) != current.rules}
+    others = {seq for seq in seqs if rules_at(current.tenant_id, seq) != current.rules}
     return {row.pk for row in rows if row.seq in others}
 
 
-def _rules_at(tenant_id: UUID, seq: int) -> list[Any]:
+def rules_at(tenant_id: UUID, seq: int) -> list[Any]:
+    """Return the rules of a revision."""
     document, _ = read_pair(DocumentHistory(RevisionKind.RULES, tenant_id), earlier=seq, later=seq)
     rules: list[Any] = document.get("rules", [])
     return rules
@@ -331,6 +349,62 @@ def read_mining(*, tenant_id: UUID) -> Mining | None:
     return Mining.objects.filter(pk=tenant_id).first()
 
 
+def draft_together(variants: Mapping[UUID, str | None], *, tenant_id: UUID, actor: str) -> RuleDraft:
+    """Make one draft of the ruleset with several open recommendations. Publishing it accepts all of them.
+
+    ``variants`` has the alternative to take for each recommendation; None: the recommendation itself.
+
+    Raises:
+        RecommendationNotFound, TenantNotFound: there is no such recommendation or live tenant.
+        WrongState: one is not open.
+        ValidationFailed: one has no such alternative.
+        NothingToWrite: one changes no rule.
+        RulesetMoved: the ruleset was written after the search.
+        ExcludeEachOther: two of them change the same part of a rule.
+        TooManyDrafts: the tenant has reached its limit of drafts.
+        Conflict: another caller changed one of them first.
+    """
+    found = Recommendation.objects.filter(tenant_id=tenant_id).in_bulk(list(variants))
+    if len(found) < len(variants):
+        raise RecommendationNotFound
+    recommendations = [found[key] for key in variants]
+    for recommendation in recommendations:
+        if recommendation.state != State.OPEN:
+            raise WrongState(state=recommendation.state, allowed=State.OPEN)
+    chosen = [choose_variant(row, variants[row.pk]) for row in recommendations]
+    current = read_ruleset(tenant_id)
+    rules = _rules_with(recommendations, current)
+    more = f" and {len(recommendations) - 1} more" if len(recommendations) > 1 else ""
+    with transaction.atomic():
+        draft = create_draft(
+            tenant_id=tenant_id,
+            document={
+                "name": f"{recommendations[0].title[: 200 - len(more)]}{more}",
+                "rules": rules,
+                "baseSeq": current.seq,
+            },
+            actor=actor,
+        )
+        for recommendation, fields in zip(recommendations, chosen, strict=True):
+            _change(recommendation, state=State.DRAFTED, draft_id=draft.pk, **fields)
+    return draft
+
+
+def _rules_with(recommendations: Sequence[Recommendation], current: RulesetState) -> list[Mapping[str, Any]]:
+    """Return the current rules with the recommendations."""
+    if not all(row.patch for row in recommendations):
+        raise NothingToWrite
+    if outdated := find_outdated(recommendations, current):
+        seq = next(row.seq for row in recommendations if row.pk in outdated)
+        raise RulesetMoved(base=seq, current=current.seq)
+    try:
+        return combine_edits(current.rules, [read_edits(row.patch) for row in recommendations])
+    except Exclusive as error:
+        places = (error.first, error.second)
+        titles = {place: recommendations[place].title for place in places}
+        raise ExcludeEachOther(titles, rule_id=error.rule_id) from error
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Decision:
     """What a caller decides about a recommendation. ``expected_etag`` is a value of ``If-Match``, or None.
@@ -351,20 +425,10 @@ class Decision:
 
         Raises:
             ValidationFailed: it has no such alternative.
-            NothingToWrite: it changes no rule.
-            RulesetMoved: the ruleset was written after the search.
-            TooManyDrafts: the tenant has reached its limit of drafts.
+            NothingToWrite, RulesetMoved, TooManyDrafts: see `draft_together`.
         """
-        recommendation = self._read(State.OPEN)
-        chosen, current, rules = self._edit(recommendation, variant)
-        with transaction.atomic():
-            draft = create_draft(
-                tenant_id=self.tenant_id,
-                document={"name": recommendation.title[:200], "rules": rules, "baseSeq": current.seq},
-                actor=self.actor,
-            )
-            _change(recommendation, state=State.DRAFTED, draft_id=draft.pk, **chosen)
-        return draft
+        self._read(State.OPEN)
+        return draft_together({self.recommendation_id: variant}, tenant_id=self.tenant_id, actor=self.actor)
 
     def accept(self, variant: str | None = None, *, comment: str = "") -> RulesetState:
         """Write the ruleset with the recommendation, and queue a search for others.
@@ -378,7 +442,9 @@ class Decision:
             RulesetRejected, ValidationFailed, PlanLimitExceeded, Conflict: see `write_ruleset`.
         """
         recommendation = self._read(*Recommendation.UNDECIDED)
-        chosen, current, rules = self._edit(recommendation, variant)
+        chosen = choose_variant(recommendation, variant)
+        current = read_ruleset(self.tenant_id)
+        rules = _rules_with([recommendation], current)
         with transaction.atomic():
             # Of several callers at once, the first changes the version; the others raise Conflict here.
             self._decide(recommendation, State.ACCEPTED, accepted_seq=current.seq + 1, **chosen)
@@ -437,18 +503,6 @@ class Decision:
             raise WrongState(state=recommendation.state, allowed=" or ".join(allowed))
         return recommendation
 
-    def _edit(
-        self, recommendation: Recommendation, variant: str | None
-    ) -> tuple[dict[str, Any], RulesetState, list[Mapping[str, Any]]]:
-        """Choose a variant. Return the fields that it changes, the current rules, and the rules with it."""
-        chosen = choose_variant(recommendation, variant)
-        current = read_ruleset(self.tenant_id)
-        if not recommendation.patch:
-            raise NothingToWrite
-        if find_outdated([recommendation], current):
-            raise RulesetMoved(base=recommendation.seq, current=current.seq)
-        return chosen, current, apply_edits(current.rules, read_edits(recommendation.patch))
-
     def _decide(self, recommendation: Recommendation, state: str, **changes: Any) -> None:
         _change(recommendation, state=state, decided_by=self.actor, decided_at=now(), **changes)
 
@@ -481,28 +535,32 @@ def _change(recommendation: Recommendation, **changes: Any) -> None:
 
 @receiver(post_delete, sender=RuleDraft)
 def settle_draft(instance: RuleDraft, **_: Any) -> None:
-    """Accept the recommendation whose draft was published, and open it if the draft was deleted.
+    """Accept the recommendations whose draft was published, and open them if the draft was deleted.
 
-    It runs in the transaction that publishes or deletes the draft.
+    It runs in the transaction that publishes or deletes the draft. The others are searched again for the
+    new rules: until then they would change the old ones, and could not be accepted.
     """
     drafted = Recommendation.objects.filter(
         tenant_id=instance.tenant_id, state=State.DRAFTED, draft_id=instance.pk
     )
+    if not drafted:
+        return
+    revision = (
+        DocumentHistory(RevisionKind.RULES, instance.tenant_id)
+        .revisions()
+        .filter(summary__draft__draftId=str(instance.pk))
+        .first()
+    )
+    changes: dict[str, Any] = {"state": State.OPEN, "draft_id": None}
+    if revision is not None:
+        changes = {
+            "state": State.ACCEPTED,
+            "decided_by": revision.user,
+            "decided_at": revision.changed_at,
+            "accepted_seq": revision.seq,
+        }
+        queue_mining(tenant_id=instance.tenant_id, actor=SYSTEM)
     for recommendation in drafted:
-        revision = (
-            DocumentHistory(RevisionKind.RULES, instance.tenant_id)
-            .revisions()
-            .filter(summary__draft__draftId=str(instance.pk))
-            .first()
-        )
-        changes: dict[str, Any] = {"state": State.OPEN, "draft_id": None}
-        if revision is not None:
-            changes = {
-                "state": State.ACCEPTED,
-                "decided_by": revision.user,
-                "decided_at": revision.changed_at,
-                "accepted_seq": revision.seq,
-            }
         drafted.filter(pk=recommendation.pk, version=recommendation.version).update(
             **changes, version=recommendation.version + 1
         )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 from django.urls import reverse
 from msgspec import Meta
 from rest_framework.response import Response
+from rest_framework.serializers import DictField, ListField, ValidationError
 
 from accounts.access.policy import Level
 from accounts.access.scopes import Scope
@@ -21,6 +22,7 @@ from analytics.advice.recommend import (
     RecommendationDocument,
     describe_mining,
     describe_recommendation,
+    draft_together,
     find_outdated,
     list_recommendations,
     read_mining,
@@ -36,15 +38,25 @@ from rules.api.rules import ruleset_response
 from rules.drafts import DraftDocument
 from rules.ruleset import TenantRules
 from rules.write import RulesetRefusal
+from tenantadmin.lib.core.errors import ValidationFailed
 from tenantadmin.lib.http.hal import ETAG, IF_MATCH, IF_NONE_MATCH, ItemList, hrefs, item, links, not_modified
 from tenantadmin.lib.http.schema import NOT_MODIFIED, refusal
-from tenantadmin.lib.http.serializers import DayField, OneOfField, StrictCharField, StrictSerializer
+from tenantadmin.lib.http.serializers import (
+    DayField,
+    OneOfField,
+    StrictCharField,
+    StrictSerializer,
+    StrictUuidField,
+)
 from tenantadmin.lib.http.viewsets import operation
 
 if TYPE_CHECKING:
     from uuid import UUID
 
     from rest_framework.request import Request
+
+
+_VARIANTS = [variant.value for variant in Variant]
 
 
 class RecommendationParameters(StrictSerializer):
@@ -57,7 +69,7 @@ class VariantParameters(StrictSerializer):
     """Which variant of a recommendation is drafted or accepted."""
 
     variant = OneOfField(
-        choices=[variant.value for variant in Variant],
+        choices=_VARIANTS,
         required=False,
         help_text="One of `alternatives`. Default: the recommendation itself.",
     )
@@ -65,6 +77,22 @@ class VariantParameters(StrictSerializer):
 
 class AcceptParameters(VariantParameters, CommentParameters):
     pass
+
+
+class DraftsBody(StrictSerializer):
+    """Which recommendations one draft has."""
+
+    recommendations = ListField(child=StrictUuidField(), min_length=1, max_length=100)
+    variants = DictField(
+        child=OneOfField(choices=_VARIANTS),
+        required=False,
+        help_text="By the id of a recommendation, the one of its `alternatives` to take.",
+    )
+
+    def validate_recommendations(self, value: list[UUID]) -> list[UUID]:
+        if len(set(value)) < len(value):
+            raise ValidationError("A recommendation is there twice.", code="duplicate")
+        return value
 
 
 class DismissBody(StrictSerializer):
@@ -163,6 +191,31 @@ class RecommendationViewSet(AppViewSet):
     def draft_recommendation(self, request: Request, tenant: UUID, recommendationId: UUID) -> Response:  # noqa: N803
         """`If-Match` has the tag of the recommendation. Publishing the draft accepts it."""
         draft = self._decision(tenant, recommendationId).draft(self.query.get("variant"))
+        return draft_response(draft, status=201, Location=_draft_href(tenant, draft.pk))
+
+    @route(
+        "POST",
+        "/drafts",
+        Level.TENANT,
+        Scope.ANALYTICS_READ,
+        also=Scope.CONFIG_WRITE,
+        name="recommendation-drafts",
+    )
+    @operation(
+        summary="Make one draft of the rules with several recommendations",
+        body=DraftsBody,
+        headers=[ETAG],
+        responses={201: DraftDocument, 409: refusal(409, "Two of them exclude each other, or as for one.")},
+    )
+    def draft_recommendations(self, request: Request, tenant: UUID) -> Response:
+        """Its replay is of all together, and publishing it accepts all: the cache is emptied once."""
+        wanted, variants = self.body["recommendations"], self.body.get("variants", {})
+        if others := variants.keys() - set(map(str, wanted)):
+            path = f"/variants/{min(others)}"
+            raise ValidationFailed.at(path, "unknown-value", "It is none of 'recommendations'.")
+        draft = draft_together(
+            {key: variants.get(str(key)) for key in wanted}, tenant_id=tenant, actor=self.principal.email
+        )
         return draft_response(draft, status=201, Location=_draft_href(tenant, draft.pk))
 
     @route(

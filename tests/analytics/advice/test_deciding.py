@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import json
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from threading import Barrier
+from typing import Any
 from uuid import UUID
 
+import msgspec
 import pytest
 from django.db import connection
 
 from accounts.access.scopes import Scope
 from accounts.models import Event, Revision
 from analytics.advice import recommend
-from analytics.advice.recommend import Decision, describe_recommendation
+from analytics.advice.follow import read_rule_change
+from analytics.advice.proposal import RuleEdit
+from analytics.advice.recommend import Decision, describe_recommendation, find_outdated
 from analytics.advice.search import run_mining
 from analytics.models import Mining, Recommendation
 from analytics.queues import MININGS
 from rules.drafts import delete_draft, publish_draft
+from rules.language import complete_rule
 from rules.models import RuleDraft
 from rules.ruleset import read_ruleset
 from rules.write import write_ruleset
@@ -25,7 +31,7 @@ from tenantadmin.lib.core.errors import ApiError, Conflict
 from tenantadmin.lib.core.timestamps import now
 from tenantadmin.lib.objectstore import default_store
 from tests import factories
-from tests.analytics.advice.searching import accept, search
+from tests.analytics.advice.searching import accept, cached, search
 from tests.conftest import ApiClient
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -141,6 +147,107 @@ def test_a_draft_is_made_and_publishing_it_accepts(tenant: UUID, client: ApiClie
     search(tenant)
     found.refresh_from_db()
     assert (found.state, found.accepted_seq, found.decided_by) == ("accepted", 1, "b@example.org")
+
+
+@pytest.fixture
+def several(world: factories.World) -> list[Recommendation]:
+    """Three recommendations: two that go together, and one that excludes the first."""
+    write_ruleset(tenant_id=world.tenant.pk, document={"rules": [cached("a", "m.a")]}, actor="b@example.org")
+    (rule,) = read_ruleset(world.tenant.pk).rules
+    edits = {
+        "A shorter": RuleEdit.replace({**rule, "ttlSeconds": 600}),
+        "B is cached": RuleEdit.insert(complete_rule(cached("b", "m.b"))),
+        "A longer": RuleEdit.replace({**rule, "ttlSeconds": 7200}),
+    }
+    return [
+        factories.recommendation(
+            world.tenant,
+            fingerprint=title,
+            rank=rank,
+            title=title,
+            patch=[msgspec.to_builtins(edit)],
+            seq=1,
+        )
+        for rank, (title, edit) in enumerate(edits.items())
+    ]
+
+
+def test_one_draft_has_several_and_publishing_it_accepts_all(
+    world: factories.World, client: ApiClient, several: list[Recommendation]
+) -> None:
+    tenant = world.tenant.pk
+    shorter, second, longer = several
+    address = f"/tenants/{tenant}/recommendations/drafts"
+    wanted = [str(second.pk), str(shorter.pk)]
+    answer = client.post(address, {"recommendations": wanted})
+    assert (answer.status_code, answer.json()["name"]) == (201, "B is cached and 1 more")
+    rules = answer.json()["rules"]
+    assert [(rule["id"], rule["ttlSeconds"]) for rule in rules] == [("a", 600), ("b", 86_400)]
+    draft = RuleDraft.objects.get()
+    assert set(Recommendation.objects.values_list("state", "draft_id")) == {
+        ("drafted", draft.pk),
+        ("open", None),
+    }
+    assert client.post(address, {"recommendations": wanted}).status_code == 409
+    publish_draft(tenant_id=tenant, draft_id=draft.pk, actor="b@example.org")
+    states = {row.title: (row.state, row.accepted_seq) for row in Recommendation.objects.all()}
+    assert states == {
+        "A shorter": ("accepted", 2),
+        "B is cached": ("accepted", 2),
+        "A longer": ("open", None),
+    }
+    # The one that is left would change the rules of before: it is searched again without being asked.
+    assert Mining.objects.get().state == "queued"
+    assert longer.pk in find_outdated([longer])
+    # Each is measured against the rules that have the other.
+    shorter.refresh_from_db()
+    change = read_rule_change(shorter)
+    assert change is not None
+    assert change.rules == [complete_rule(cached("a", "m.a")), rules[1]]
+
+
+def test_those_that_exclude_each_other_are_named_and_nothing_is_drafted(
+    world: factories.World, client: ApiClient, several: list[Recommendation]
+) -> None:
+    wanted = [str(row.pk) for row in several]
+    answer = client.post(f"/tenants/{world.tenant.pk}/recommendations/drafts", {"recommendations": wanted})
+    assert (answer.status_code, answer.json()["message"]) == (
+        409,
+        "“A shorter” and “A longer” change the rule “a” in different ways. Choose one of them.",
+    )
+    assert [one["path"] for one in answer.json()["details"]] == ["/recommendations/0", "/recommendations/2"]
+    assert not RuleDraft.objects.exists()
+    assert set(Recommendation.objects.values_list("state", flat=True)) == {"open"}
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "place"),
+    [
+        ({"recommendations": []}, 400, "/recommendations"),
+        ({"recommendations": ["{0}", "{0}"]}, 400, "/recommendations"),
+        ({"recommendations": ["{0}"], "variants": {"{1}": "shared"}}, 400, "/variants/{1}"),
+        ({"recommendations": ["{0}"], "variants": {"{0}": "no"}}, 400, "/variants/{0}"),
+        ({"recommendations": ["{0}"], "variants": {"{0}": "vary"}}, 400, "/variant"),
+        ({"recommendations": ["{0}", "3f2b8c1e-5a7d-4e0f-9c6b-1d2e3f4a5b6c"]}, 404, ""),
+    ],
+)
+def test_a_wrong_choice_drafts_nothing(
+    world: factories.World,
+    client: ApiClient,
+    several: list[Recommendation],
+    body: Any,
+    status: int,
+    place: str,
+) -> None:
+    text = json.dumps(body)
+    for number, row in enumerate(several):
+        text, place = text.replace(f"{{{number}}}", str(row.pk)), place.replace(f"{{{number}}}", str(row.pk))
+    answer = client.post(f"/tenants/{world.tenant.pk}/recommendations/drafts", json.loads(text))
+    assert (answer.status_code, [one["path"] for one in answer.json().get("details") or []]) == (
+        status,
+        [place] if place else [],
+    )
+    assert not RuleDraft.objects.exists()
 
 
 def test_a_comment_on_accepting_is_kept_in_the_revision(tenant: UUID, client: ApiClient) -> None:

@@ -533,6 +533,39 @@ def editor_text(page: Page) -> str:
     return text
 
 
+def test_several_recommendations_are_one_draft(demo: Demo, home: str, open_as: Callable[..., Any]) -> None:
+    tenant = Tenant.objects.get(pk=demo.tenant)
+    found = []
+    for rank, name in enumerate(("one", "two", "three")):
+        rule = complete_rule({"id": name, "conditions": {"tables": {"containsAny": [f"s.{name}"]}}})
+        found.append(
+            factories.recommendation(
+                tenant,
+                fingerprint=name,
+                rank=rank,
+                title=f"Cache s.{name}",
+                rules=[rule],
+                patch=[{"op": "insert", "ruleId": name, "before": None, "rule": rule}],
+                seq=Ruleset.objects.get(tenant_id=demo.tenant).seq,
+            )
+        )
+    with open_as(demo.owner, home, f"/t/{demo.tenant}/recommendations") as dashboard:
+        page = dashboard.page
+        for name in ("one", "two", "three", "three"):
+            page.get_by_label(f"Choose Cache s.{name}", exact=True).click()
+        expect(page.locator(".bar")).to_contain_text("2 chosen")
+        page.click("text=Replay them together")
+        page.wait_for_url("**/replays/*")
+    draft = RuleDraft.objects.get(name="Cache s.one and 1 more")
+    assert [rule["id"] for rule in draft.rules][-2:] == ["one", "two"]
+    assert ReplayRun.objects.filter(subject__draftId=str(draft.pk)).exists()
+    draft.delete()
+    for recommendation in found:
+        recommendation.refresh_from_db()
+        assert recommendation.state == "open"
+        recommendation.delete()
+
+
 def test_recommendations_are_drafted_accepted_and_dismissed(
     demo: Demo, home: str, open_as: Callable[..., Any]
 ) -> None:

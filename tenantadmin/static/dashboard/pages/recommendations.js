@@ -4,7 +4,7 @@ import { call, hasStatus, rulesOf } from "../api.js";
 import { ruleDiff } from "../diff.js";
 import * as f from "../format.js";
 import { can } from "../people.js";
-import { askToPublish } from "../publish.js";
+import { askToPublish, startReplay } from "../publish.js";
 import { validate } from "../ruleset.js";
 import { staff } from "../staff.js";
 import {
@@ -12,6 +12,7 @@ import {
   ask,
   badge,
   button,
+  checkbox,
   code,
   empty,
   facts,
@@ -134,7 +135,7 @@ export async function show(context) {
         isMining ? "a new search is running." : "search again.",
       ),
     shown.length
-      ? shown.map((one) => card(context, one, fresh.includes(one)))
+      ? cards(context, shown, fresh)
       : empty(
           isPast
             ? "There is nothing earlier."
@@ -159,8 +160,61 @@ export async function show(context) {
   );
 }
 
-/** @param {Context} context @param {Recommendation} one @param {boolean} isNew since the last visit */
-function card(context, one, isNew) {
+/**
+ * @param {Context} context
+ * @param {Recommendation[]} shown
+ * @param {Recommendation[]} fresh
+ */
+function cards(context, shown, fresh) {
+  const { tenant } = context;
+  const chosen = new Set();
+  const together = async () => {
+    const { draftId } = await call("POST /tenants/{tenant}/recommendations/drafts", {
+      tenant,
+      body: { recommendations: [...chosen] },
+    });
+    await startReplay(context, { draftId });
+  };
+  const bar = h("div.bar", { hidden: true });
+  const update = () => {
+    bar.hidden = !chosen.size;
+    fill(
+      bar,
+      chosen.size > 0 && [
+        h("strong.grow", { role: "status" }, `${chosen.size} chosen: one draft, published once`),
+        button("Replay them together", together, "primary"),
+      ],
+    );
+  };
+  const tick = (/** @type {Recommendation} */ { recommendationId: id, title }) => {
+    const box = checkbox("chosen", false, {
+      "aria-label": `Choose ${title}`,
+      onchange: () => {
+        chosen[box.checked ? "add" : "delete"](id);
+        update();
+      },
+    });
+    return h("label.check", box, "Choose");
+  };
+  const may = shown.filter(
+    (one) => can(tenant, "write") && one.state === "open" && !one.outdated && one.patch.length > 0,
+  );
+  return [
+    // One alone is accepted, or drafted, by its own buttons.
+    shown.map((one) =>
+      card(context, one, fresh.includes(one), may.length > 1 && may.includes(one) && tick(one)),
+    ),
+    bar,
+  ];
+}
+
+/**
+ * @param {Context} context
+ * @param {Recommendation} one
+ * @param {boolean} isNew since the last visit
+ * @param {Child} tick chooses it, with others
+ */
+function card(context, one, isNew, tick) {
   const { tenant } = context;
   const { purpose = "" } = one;
   return panel(
@@ -178,6 +232,7 @@ function card(context, one, isNew) {
           STATE[one.state],
         ),
       one.outdated && badge(`of revision ${one.basedOn.seq}`, "warn"),
+      tick,
     ],
     h(
       "div.pad.stack",
