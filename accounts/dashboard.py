@@ -60,7 +60,7 @@ PAGES: Final = (
     *_in_menu("Explore", Page("SQL", "sql", "", "member"), Page("Explain", "explain", "a request")),
     *_in_menu("Tenant", Page("Configuration", "config"), Page("Members", "members", "", "people")),
     Page("Invite someone", "members?new=1", "add a colleague, member", "owner"),
-    Page("New alert", "alerts?new=1", "mail, webhook, Slack", "write"),
+    Page("New alert", "alerts?new=1", "mail, webhook, Slack, Teams, PagerDuty", "write"),
     Page("Change the rules", "rules/edit", "edit, TTL", "write"),
     Page("Connect a program", "setup?step=first-request", "address, host, JDBC, dbt, Python"),
 )

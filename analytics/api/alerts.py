@@ -23,8 +23,10 @@ from accounts.serializers.users import Rotation
 from accounts.viewsets import AppViewSet, require_tenant_scope
 from analytics.watch.alert_kinds import KINDS, TENANT_KINDS, AlertKindDocument
 from analytics.watch.alerts import (
+    CHANNEL_TYPES,
     MAX_ALERTS,
     MAX_CHANNELS,
+    PAGERDUTY_URL,
     AlertDeliveryDocument,
     AlertDocument,
     AlertFiringDocument,
@@ -67,8 +69,8 @@ if TYPE_CHECKING:
     from analytics.models import Alert, AlertDelivery
 
 
-_CHANNEL_TYPES: Final = ("email", "webhook", "slack")
 _MAX_NUMBER: Final = 1e300
+_ROUTING_KEY: Final = r"^[A-Za-z0-9]{32}$"
 _TIME: Final = r"^([01][0-9]|2[0-3]):[0-5][0-9]$"
 
 
@@ -97,19 +99,24 @@ class WebhookUrlField(StrictCharField):
 
 
 class AlertChannelBody(StrictSerializer):
-    """Where messages go: ``email`` has ``to``, a member's address; ``webhook`` and ``slack`` have ``url``."""
+    """Where messages go: ``email`` has ``to``, a member's address; ``pagerduty`` ``key``; others ``url``."""
 
-    type = OneOfField(choices=_CHANNEL_TYPES)
+    type = OneOfField(choices=CHANNEL_TYPES)
     to = EmailField(required=False)
-    url = WebhookUrlField(required=False, help_text="`https` alone, and a public host.")
+    url = WebhookUrlField(
+        required=False,
+        help_text=f"`https` alone, and a public host. Of `pagerduty` by default {PAGERDUTY_URL}.",
+    )
+    key = StrictRegexField(_ROUTING_KEY, required=False, help_text="The routing key of `pagerduty`.")
 
     def validate(self, attrs: Mapping[str, Any]) -> Mapping[str, Any]:
-        wanted, other = ("to", "url") if attrs["type"] == "email" else ("url", "to")
-        problems = {}
-        if wanted not in attrs:
-            problems[wanted] = [f"A channel of the type '{attrs['type']}' needs it."]
-        if other in attrs:
-            problems[other] = [f"A channel of the type '{attrs['type']}' does not have it."]
+        kind = attrs["type"]
+        if kind == "pagerduty":
+            attrs = {"url": PAGERDUTY_URL, **attrs}
+        wanted = {"email": {"to"}, "pagerduty": {"url", "key"}}.get(kind, {"url"})
+        problems = {name: [f"A channel of the type '{kind}' needs it."] for name in wanted - attrs.keys()}
+        for name in attrs.keys() - wanted - {"type"}:
+            problems[name] = [f"A channel of the type '{kind}' does not have it."]
         if problems:
             raise serializers.ValidationError(problems)
         return attrs

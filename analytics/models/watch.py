@@ -169,7 +169,7 @@ class Alert(Job):
     threshold = models.FloatField()
     #: In hours or days, by kind; null if the kind has none.
     window = models.PositiveSmallIntegerField(null=True)
-    #: ``[{type: "email", to} | {type: "webhook" | "slack", url}]``.
+    #: ``[{type: "email", to} | {type: "webhook" | "slack" | "teams", url} | {type: "pagerduty", url, key}]``.
     channels = models.JSONField()
     #: ``{from, to}`` as ``HH:MM`` in UTC; null for none.
     quiet_hours = models.JSONField(null=True)

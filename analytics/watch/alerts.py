@@ -39,14 +39,24 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-class AlertChannel(JsonStruct):
-    """Where messages go: the mail of a member, or a URL that gets a signed webhook or Slack's JSON."""
+#: The types of channels. docs/alerts.md says what each gets.
+CHANNEL_TYPES: Final = ("email", "webhook", "slack", "teams", "pagerduty")
+#: Where events of PagerDuty go if a channel names no other address, such as that of another region.
+PAGERDUTY_URL: Final = "https://events.pagerduty.com/v2/enqueue"
 
-    type: Literal["email", "webhook", "slack"]
+
+class AlertChannel(JsonStruct):
+    """Where messages go: the mail of a member, or a URL that gets a signed webhook or another's JSON."""
+
+    type: Annotated[str, one_of(CHANNEL_TYPES)]
     to: Email | None = None
     url: Annotated[
         str | None,
         Meta(description="Cut after the host for callers without `config:write`: such a URL is a secret."),
+    ] = None
+    key: Annotated[
+        str | None,
+        Meta(description="The routing key of `pagerduty`; `…` for callers without `config:write`."),
     ] = None
 
 
@@ -153,12 +163,12 @@ def describe_state(alert: Alert, firing: AlertFiring | None) -> str:
 
 
 def describe_channel(channel: Mapping[str, Any], *, shows_secrets: bool = False) -> AlertChannel:
-    """Return a channel. Without ``shows_secrets``, its URL ends after the host."""
-    url = channel.get("url")
+    """Return a channel. Without ``shows_secrets``, its URL ends after the host, and its key is hidden."""
+    url, key = channel.get("url"), channel.get("key")
     if url is not None and not shows_secrets:
         parts = urlsplit(url)
-        url = f"{parts.scheme}://{parts.netloc}/…"
-    return AlertChannel(type=channel["type"], to=channel.get("to"), url=url)
+        url, key = f"{parts.scheme}://{parts.netloc}/…", key and "…"
+    return AlertChannel(type=channel["type"], to=channel.get("to"), url=url, key=key)
 
 
 def describe_firing(firing: AlertFiring) -> AlertFiringDocument:

@@ -1,4 +1,4 @@
-"""The messages of alerts, as a mail, a webhook and for Slack."""
+"""The messages of alerts: as a mail, a signed webhook, and for Slack, Microsoft Teams and PagerDuty."""
 
 from __future__ import annotations
 
@@ -52,6 +52,54 @@ def slack_payload(delivery: AlertDelivery) -> dict[str, Any]:
     return {"text": text}
 
 
+def teams_payload(delivery: AlertDelivery) -> dict[str, Any]:
+    """Return the JSON of a webhook of Teams (Workflows): an Adaptive Card. A run of text holds no markup."""
+    content = delivery.content
+    head, text = (
+        {"type": "RichTextBlock", "inlines": [{"type": "TextRun", "text": one, "weight": weight}]}
+        for one, weight in ((heading(delivery), "Bolder"), (content["text"], "Default"))
+    )
+    card = {
+        "$schema": "http://adaptivecards.io/schemas/adaptive-card.json",
+        "type": "AdaptiveCard",
+        "version": "1.4",
+        "body": [head, text],
+        "actions": [{"type": "Action.OpenUrl", "title": "Open", "url": content["href"]}],
+    }
+    attachment = {
+        "contentType": "application/vnd.microsoft.card.adaptive",
+        "contentUrl": None,
+        "content": card,
+    }
+    return {"type": "message", "attachments": [attachment]}
+
+
+def pagerduty_payload(delivery: AlertDelivery) -> dict[str, Any]:
+    """Return the JSON of PagerDuty's Events API v2. The end of a firing resolves what its start opened."""
+    content = delivery.content
+    return {
+        "routing_key": delivery.channel["key"],
+        "event_action": "resolve" if delivery.occasion == AlertDelivery.Occasion.ENDED else "trigger",
+        "dedup_key": str(delivery.firing_id or delivery.pk),
+        "client": "tenantadmin",
+        "client_url": content["href"],
+        "links": [{"href": content["href"], "text": "Open"}],
+        "payload": {
+            "summary": f"{heading(delivery)}: {content['text']}"[:_MAX_SUMMARY],
+            "source": content["tenantName"] or settings.PUBLIC_BASE_URL,
+            "severity": "info" if delivery.occasion == AlertDelivery.Occasion.TEST else "warning",
+            "class": content["kind"],
+            "custom_details": content,
+        },
+    }
+
+
+#: What PagerDuty takes.
+_MAX_SUMMARY: Final = 1024
+#: By the type of a channel: what a receiver gets that checks no signature.
+_PAYLOADS: Final = {"slack": slack_payload, "teams": teams_payload, "pagerduty": pagerduty_payload}
+
+
 def _escape(text: str) -> str:
     """Escape what Slack reads as markup, such as the mention of a channel."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
@@ -74,7 +122,7 @@ def _pack(message: AlertDelivery) -> Parcel:
     if channel["type"] == "webhook":
         body, signed_at = dump_json(webhook_payload(message, at=message.created_at)), now()
     else:
-        body, signed_at = dump_json(slack_payload(message)), None
+        body, signed_at = dump_json(_PAYLOADS[channel["type"]](message)), None
     host = urlsplit(channel["url"]).netloc
     # Another tenant's receiver at the same host may be well.
     receiver = f"{message.alert.tenant_id} {host}"

@@ -120,6 +120,19 @@ def test_threshold_and_window_have_defaults(world: factories.World, kind: str) -
     assert (created["threshold"], created["window"]) == (KINDS[kind].threshold, KINDS[kind].window)
 
 
+def test_the_key_of_pagerduty_is_for_writers_alone(world: factories.World) -> None:
+    body = {"name": "Pages", "kind": "errors", "channels": [{"type": "pagerduty", "key": "k" * 32}]}
+    answer = writer(world).post(path(world), body)
+    assert (answer.status_code, answer.json()["channels"]) == (
+        201,
+        [{"type": "pagerduty", "url": "https://events.pagerduty.com/v2/enqueue", "key": "k" * 32}],
+    )
+    assert reader(world).get(path(world)).json()["alerts"][0]["channels"] == [
+        {"type": "pagerduty", "url": "https://events.pagerduty.com/…", "key": "…"}
+    ]
+    assert "kkk" not in reader(world).get("/events").content.decode()
+
+
 def test_readers_see_neither_the_paths_of_urls_nor_the_secret(world: factories.World) -> None:
     alert = make_alert(world, channels=[WEBHOOK, SLACK, EMAIL])
     read_number(alert, 10.0)
@@ -163,6 +176,9 @@ def test_readers_see_neither_the_paths_of_urls_nor_the_secret(world: factories.W
         ({"channels": [{"type": "email"}]}, "/channels/0/to"),
         ({"channels": [{"type": "webhook", "to": "member@example.org"}]}, "/channels/0/url"),
         ({"channels": [{**EMAIL, "url": "https://example.org"}]}, "/channels/0/url"),
+        ({"channels": [{"type": "pagerduty"}]}, "/channels/0/key"),
+        ({"channels": [{"type": "pagerduty", "key": "short"}]}, "/channels/0/key"),
+        ({"channels": [{**WEBHOOK, "key": "0" * 32}]}, "/channels/0/key"),
         ({"channels": [{"type": "webhook", "url": "http://example.org/"}]}, "/channels/0/url"),
         ({"channels": [{"type": "slack", "url": "https://169.254.169.254/"}]}, "/channels/0/url"),
         ({"channels": [{"type": "slack", "url": "https://hooks.example.org/…"}]}, "/channels/0/url"),

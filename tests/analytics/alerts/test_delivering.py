@@ -122,6 +122,39 @@ def test_slack_gets_its_own_json_unsigned_and_escaped(world: World, receiver: Re
     }
 
 
+def test_teams_gets_a_card_in_which_nothing_is_markup(world: World, receiver: Receiver) -> None:
+    fire(world, {"type": "teams", "url": receiver.url}, name="[a](https://example.org)")
+    assert send_all() == 1
+    ((_, body),) = receiver.messages
+    (attachment,) = json.loads(body)["attachments"]
+    assert attachment["contentType"] == "application/vnd.microsoft.card.adaptive"
+    assert [block["type"] for block in attachment["content"]["body"]] == ["RichTextBlock", "RichTextBlock"]
+    assert [block["inlines"][0]["text"] for block in attachment["content"]["body"]] == [
+        "Alert “[a](https://example.org)”, Warehouse",
+        "7.5% of the log entries of the last 1 h failed (threshold: 5.0%).",
+    ]
+    assert attachment["content"]["actions"][0]["url"].endswith(f"/t/{world.tenant.pk}/alerts")
+
+
+def test_pagerduty_opens_an_incident_and_resolves_it(world: World, receiver: Receiver) -> None:
+    channel = {"type": "pagerduty", "url": receiver.url, "key": "0123456789abcdef0123456789ABCDEF"}
+    alert = fire(world, channel)
+    assert send_all() == 1
+    read_number(alert, 0.0)
+    assert send_all() == 1
+    opened, resolved = (json.loads(body) for _, body in receiver.messages)
+    assert (opened["routing_key"], opened["event_action"]) == (channel["key"], "trigger")
+    assert opened["payload"] | {"custom_details": None} == {
+        "summary": "Alert “Errors”, Warehouse: "
+        "7.5% of the log entries of the last 1 h failed (threshold: 5.0%).",
+        "source": "Warehouse",
+        "severity": "warning",
+        "class": "errors",
+        "custom_details": None,
+    }
+    assert (resolved["event_action"], resolved["dedup_key"]) == ("resolve", opened["dedup_key"])
+
+
 def test_a_member_who_has_signed_in_gets_a_mail(
     world: World, mailoutbox: list[EmailMultiAlternatives]
 ) -> None:

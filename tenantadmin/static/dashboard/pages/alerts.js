@@ -40,7 +40,15 @@ const STATES = {
 /** @type {Texts} */
 const ENDS = { delivered: "good", failed: "bad", skipped: "warn", queued: "info" };
 /** @type {Record<Contract.AlertChannelType, string>} */
-const CHANNELS = { email: "mail to a member", webhook: "signed webhook", slack: "Slack" };
+const CHANNELS = {
+  email: "mail to a member",
+  webhook: "signed webhook",
+  slack: "Slack",
+  teams: "Microsoft Teams",
+  pagerduty: "PagerDuty",
+};
+/** @type {Texts} what is asked for, by the type of a channel */
+const TARGETS = { email: "name@example.com", pagerduty: "Integration key (32 characters)" };
 /** @type {Record<Contract.AlertUnit, (value: number) => string>} */
 const SHOW = {
   points: (value) => `${value} ${value === 1 ? "point" : "points"}`,
@@ -172,7 +180,7 @@ export async function show(context) {
           "No alert yet.",
           h(
             "p.muted",
-            "An alert tells members, a webhook or Slack when the hit rate or the savings fall, the log is late, or requests fail.",
+            "An alert tells members, a webhook, Slack, Teams or PagerDuty when the hit rate or the savings fall, the log is late, or requests fail.",
             !writes && " An admin of the tenant makes them.",
           ),
         ),
@@ -336,15 +344,12 @@ function makeForm(kinds, alert, me) {
 /** @param {Contract.AlertChannel} channel */
 function channelRow(channel) {
   const type = select("type", CHANNELS, channel.type, { "aria-label": "Type of channel" });
-  const target = input("channels", channel.to ?? channel.url, {
+  const target = input("channels", channel.to ?? channel.key ?? channel.url, {
     "aria-label": "Address",
     required: true,
   });
   const hint = () =>
-    target.setAttribute(
-      "placeholder",
-      type.value === "email" ? "name@example.com" : "https://hooks.example.com/…",
-    );
+    target.setAttribute("placeholder", TARGETS[type.value] ?? "https://hooks.example.com/…");
   type.addEventListener("change", hint);
   hint();
   /** @type {HTMLElement} */
@@ -352,6 +357,8 @@ function channelRow(channel) {
     "div.row",
     type,
     target,
+    // The address of another region, which only programs choose.
+    h("input", { type: "hidden", name: "region", value: (channel.key && channel.url) || "" }),
     button("Remove", () => row.remove(), "quiet small"),
   );
   return row;
@@ -361,8 +368,8 @@ function channelRow(channel) {
 function readChannel(row) {
   /** @type {NodeListOf<HTMLInputElement>} */
   const inputs = row.querySelectorAll("[name]");
-  const [type, target] = [...inputs].map((one) => one.value.trim());
-  return type === "email"
-    ? { type, to: target }
-    : { type: /** @type {"webhook" | "slack"} */ (type), url: target };
+  const [type, target, url] = [...inputs].map((one) => one.value.trim());
+  if (type === "email") return { type, to: target };
+  if (type === "pagerduty") return { type, key: target, ...(url && { url }) };
+  return { type: /** @type {"webhook" | "slack" | "teams"} */ (type), url: target };
 }
