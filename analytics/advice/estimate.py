@@ -114,6 +114,7 @@ class Series:
         times: epoch ms.
         works: the time in the warehouse, in ms.
         failing: 1 for requests that failed, else 0.
+        weight: how many such series of the log it stands for.
     """
 
     statement: Statement
@@ -122,11 +123,17 @@ class Series:
     times: memoryview[int]
     works: memoryview[int]
     failing: memoryview[int]
+    weight: float = 1
 
     @property
     def answered(self) -> int:
         """How many of them did not fail."""
-        return len(self.times) - sum(self.failing)
+        return round(self.weight * (len(self.times) - sum(self.failing)))
+
+    @property
+    def spent_ms(self) -> int:
+        """Their time in the warehouse."""
+        return round(self.weight * sum(self.works))
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,6 +269,7 @@ def _load_series(
     table = connection.execute(
         f"""
         SELECT number, played.rule, (played.kind = 'open')::BIGINT AS is_hidden, played.requested_at,
+            played.weight,
             played.work_ms::BIGINT AS work_ms, played.is_failing::BIGINT AS is_failing,
             dense_rank() OVER (
                 ORDER BY number, played.rule, restart, vary, is_hidden,
@@ -281,6 +289,7 @@ def _load_series(
         read_numbers(table[name])
         for name in ("number", "rule", "is_hidden", "requested_at", "work_ms", "is_failing", "key")
     )
+    weights = table["weight"].combine_chunks()
     all_series = []
     start = 0
     while start < len(keys):
@@ -293,6 +302,7 @@ def _load_series(
                 times[start:end],
                 works[start:end],
                 failing[start:end],
+                weights[start].as_py(),
             )
         )
         start = end
@@ -323,6 +333,9 @@ class Estimate(NamedTuple):
 
     def plus(self, other: Estimate) -> Estimate:
         return Estimate(*(mine + others for mine, others in zip(self, other, strict=True)))
+
+    def times(self, weight: float) -> Estimate:
+        return Estimate(*(round(weight * number) for number in self))
 
 
 #: No request.
@@ -417,7 +430,7 @@ def find_saving(requests: Requests, all_series: Iterable[Series], lifetime: Life
             lifetime,
             changes=requests.changes_of(series.statement),
             counted_from=requests.counted_from,
-        )
+        ).times(series.weight)
         high = high.plus(result)
         twice += series.statement.mean_ms * result.hits
         if not series.is_hidden:

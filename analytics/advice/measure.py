@@ -107,7 +107,8 @@ class PredictedGain(JsonStruct):
     billed_ms: Annotated[
         BilledRange | None,
         Meta(
-            description="Less than 0 if the warehouse bills less. Absent in predictions of earlier releases."
+            description="Less than 0 if the warehouse bills less. Absent in predictions from a sample and of "
+            "earlier releases."
         ),
     ] = None
     money: Annotated[
@@ -202,7 +203,7 @@ class Measurer(Replayer):
 def _predict(
     total: ReplayCounts,
     against: ReplayCounts,
-    billed: ReplayBilled,
+    billed: ReplayBilled | None,
     bounds: Mapping[str, Any],
 ) -> Prediction:
     gain = PredictedGain(
@@ -212,14 +213,15 @@ def _predict(
         spent_ms=total.spent_ms - against.spent_ms,
         hit_bytes=total.hit_bytes - against.hit_bytes,
         risk=msgspec.convert(bounds["risk"], SignedRisk),
-        billed_ms=billed.gain.billed_ms,
-        money=billed.gain.money,
+        billed_ms=None if billed is None else billed.gain.billed_ms,
+        money=None if billed is None else billed.gain.money,
     )
     return Prediction(total=total, against=against, gain=gain)
 
 
 _LOGGED: Final = f"""
-    SELECT count(*), coalesce(sum(mean_ms), 0)::BIGINT FROM request WHERE is_counted AND {HIT.of("logged")}
+    SELECT coalesce(sum(weight), 0)::BIGINT, coalesce(sum(mean_ms * weight), 0)::BIGINT FROM request
+    WHERE is_counted AND {HIT.of("logged")}
 """
 _LOGGED_EXECUTIONS: Final = f"""
     SELECT 'logged' AS scope, {NUMBER_OF["serverHostname"]} AS host, day, requested_at AS starts,
@@ -313,7 +315,7 @@ def measure_effect(
             before=None if earlier is None else earlier.saved_ms,
         ),
         billed_ms=None
-        if predicted.billed_ms is None
+        if predicted.billed_ms is None or result.billed is None
         else _measure(
             _bill_logged(connection, job),
             without=_bounds(result.billed.total.billed_ms),

@@ -25,6 +25,7 @@ from analytics.advice.measure import Measurer, Prediction
 from analytics.advice.proposal import REPAIRS, Current, Kind, Proposal, apply_edits
 from analytics.advice.words import REASONS
 from analytics.replay.result import Calibration, LearnedGateway, ReplayResult, ReplayRows
+from analytics.replay.sample import Sample
 from logs.definitions import BYPASSED
 from logs.layout import day_start_ms
 from rules.language import Action
@@ -86,7 +87,7 @@ def find_refusals(
             continue
         code = _find_reason(statement, is_unsafe=statement.number in unsafe)
         word = {"per-user": statement.word, "non-deterministic": statement.time_word}.get(code)
-        refused[code].append(_Refused(statement.text, series.answered, sum(series.works), word))
+        refused[code].append(_Refused(statement.text, series.answered, series.spent_ms, word))
     refused["decided-not-to-cache"] = [_Refused(*row) for row in _find_decided(current)]
     return [_describe_refusal(code, rows) for code, rows in refused.items() if rows]
 
@@ -138,7 +139,8 @@ def _find_decided(current: Current) -> Sequence[tuple[str, int, int]]:
     ]
     return current.connection.execute(
         f"""
-        SELECT statement.text, count(*) FILTER ({BYPASSED.of("status")}), sum(work_ms)::BIGINT
+        SELECT statement.text,
+            coalesce(sum(weight) FILTER ({BYPASSED.of("status")}), 0)::BIGINT, sum(work_ms * weight)::BIGINT
         FROM current JOIN statement USING (statement)
         WHERE is_counted AND NOT is_change AND list_contains($rules::BIGINT[], rule)
         GROUP BY statement.text ORDER BY statement.text
@@ -159,6 +161,9 @@ class AdviceReport(JsonStruct):
     not_proposed: list[NotProposed]
     rows: ReplayRows | None = None
     gateway: LearnedGateway | None = None
+    sample: Annotated[
+        Sample | None, Meta(description="What was read of a large log. Absent if it is all.")
+    ] = None
     calibration: Calibration | None = None
     caveats: list[str] | None = None
     warehouse_ms: Annotated[
@@ -217,7 +222,8 @@ def mine(
     report(0.4)
     current = read_current(measurer, documents, tables=tables)
     cached = propose_cache(current)
-    sleeping, suspending = sleep.propose(current, job, cached)
+    # Whether the warehouse is awake depends on all requests.
+    sleeping, suspending = sleep.propose(current, job, cached) if measurer.is_whole else ([], [])
     subjects = {proposal.subject for proposal in sleeping}
     proposals = [
         *propose_cures(current),
@@ -251,6 +257,7 @@ def mine(
             not_proposed=refused,
             rows=measurer.input.rows,
             gateway=measurer.input.gateway,
+            sample=measurer.input.sample,
             calibration=measurer.calibration,
             caveats=[
                 *measurer.find_caveats(),

@@ -281,19 +281,13 @@ def _search(store: ObjectStore, tenant_id: UUID, limit: Limit) -> None:
 
 
 def _choose_days(tenant_id: UUID) -> tuple[date, date] | None:
-    """Return the first and the last day to read, at most `REPLAY_MAX_ROWS` rows; None if there is no log."""
+    """Return the first and the last day to read; None if there is no log."""
     partitions = partitions_with_file(tenant=tenant_id).order_by("-day")
-    days = list(partitions.values_list("day", "rows")[: DAYS + _WARMUP_DAYS])
+    days = list(partitions.values_list("day", flat=True)[: DAYS + _WARMUP_DAYS])
     if not days:
         return None
-    last = first = days[0][0]
-    rows = 0
-    for day, count in days:
-        rows += count
-        if (last - day).days >= DAYS or rows > settings.REPLAY_MAX_ROWS:
-            break
-        first = day
-    return first, last
+    last = days[0]
+    return min(day for day in days if (last - day).days < DAYS), last
 
 
 def _find_dismissed(tenant_id: UUID) -> list[tuple[str, str, int]]:

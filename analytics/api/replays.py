@@ -80,6 +80,9 @@ class ReplayBody(StrictSerializer):
         required=False, default=1, min_value=0, max_value=7, help_text="Days before that fill the cache."
     )
     gateway = ReplayGateway(required=False, default=dict)
+    exact = JsonBooleanField(
+        required=False, default=False, help_text="Replay all entries of a large log, and not a sample."
+    )
 
     def get_fields(self) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
         return {"from": DayField(help_text="The first day, included."), **super().get_fields()}
@@ -149,6 +152,7 @@ class ReplayViewSet(AppViewSet):
             last_day=self.body["to"],
             warmup_days=self.body["warmupDays"],
             gateway=self.body["gateway"],
+            is_exact=self.body["exact"],
             actor=self.principal.email,
         )
         return Response(

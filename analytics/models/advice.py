@@ -42,6 +42,8 @@ class ReplayRun(Job):
     #: The settings of the Gateway that the caller knows: ``{nocache?, nonDeterministic?,
     #: keysPerUser?}``.
     gateway = models.JSONField(default=dict, blank=True)
+    #: All entries are replayed, and not a sample.
+    is_exact = models.BooleanField(default=False, db_default=False)
     requested_by = models.CharField(max_length=320)
     requested_at = models.DateTimeField(default=now)
     started_at = models.DateTimeField(null=True)

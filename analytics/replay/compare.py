@@ -9,12 +9,21 @@ docs/replay.md defines every number.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass, replace
+from functools import partial
+from math import ceil, floor, inf
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
-from analytics.replay.count import KEPT, MISS_REASONS, compare_bills, count_outcome, execution_sql
+from analytics.replay.count import (
+    KEPT,
+    MISS_REASONS,
+    compare_bills,
+    count_outcome,
+    execution_sql,
+    margins_of,
+)
 from analytics.replay.load import Ruleset, load_requests
 from analytics.replay.play import play
 from analytics.replay.result import (
@@ -40,8 +49,12 @@ from analytics.replay.result import (
     ReplayRuleset,
     ReplayWindow,
     RiskCount,
+    SampledChange,
+    SampledRange,
+    SampledTotals,
 )
 from analytics.replay.rules import find_columns, find_other_gateways, learn_gateway
+from analytics.replay.sample import find_margins
 from analytics.reports.savings_sql import days_between
 from analytics.reports.sql import reads_tables_sql
 from logs.definitions import (
@@ -69,6 +82,7 @@ if TYPE_CHECKING:
     from analytics.replay.count import Counts
     from analytics.replay.load import Gateway, Job
     from analytics.replay.play import Outcome
+    from analytics.replay.sample import Margins
     from analytics.reports.savings_sql import Bill
     from rules.language import Rule
     from rules.tables.warehouse import WarehouseTables
@@ -133,6 +147,10 @@ class Replayer:
             first_day=job.first_day,
             columns={*columns}.union(*map(find_columns, rulesets)),
             changes=job.changes,
+            sampling=job.sampling
+            and replace(
+                job.sampling, firing=[rule for rules in rulesets for rule in rules], tables=job.tables
+            ),
         )
         report(0.3)
         self.gateway = learn_gateway(connection, job, restarts=self._loaded.restarts)
@@ -148,12 +166,13 @@ class Replayer:
             ),
             rows=ReplayRows.of(self._loaded),
             gateway=LearnedGateway.of(self.gateway),
+            sample=self._loaded.sample,
         )
 
     def play_current(self, *, keep: bool = False) -> None:
         """Replay the rules that were in force, then the current ones, in the table ``current``.
 
-        With ``keep``, the table `KEPT` has the executions of the current rules (`execution_sql`).
+        With ``keep``, `KEPT` has the executions of the current rules (`execution_sql`), if `is_whole`.
         """
         in_force = self.current = self._play("current", self.job.rulesets_in_force, keep=keep)
         self.calibration = calibrate(self.connection, in_force.outcome)
@@ -182,7 +201,7 @@ class Replayer:
             total=counts.total,
             rules=counts.rules,
             against=render_counts(current, position),
-            billed=compare_bills(subject.bills, current.bills, job.pricing),
+            billed=compare_bills(subject.bills, current.bills, job.pricing) if self.is_whole else None,
             moved=find_moved(self.connection, *(outcome.table for outcome in outcomes), position=position),
             leaks=compare_leaks(self.connection, *outcomes, warehouse=job.tables),
             publish_cost=estimate_publish_cost(
@@ -192,13 +211,50 @@ class Replayer:
                 last_day=job.last_day,
                 left_out=sum(day >= job.first_day for day in left_out),
                 hour=job.hour,
+                is_sampled=not self.is_whole,
             ),
             caveats=self.find_caveats(subject),
             evidence=replay_evidence(job.first_day, job.last_day),
             names={
                 rule.id: rule.name for outcome in outcomes for rule in outcome.decisions.rules if rule.name
             },
+            sampled_changes=None if self.is_whole else self._bound_changes(current, subject),
         )
+
+    def _bound_changes(self, current: Played, subject: Played) -> SampledTotals:
+        """Return the bounds of how counts change, from what each unit of the sample changes."""
+        margins = margins_of(self.connection, (subject.outcome, 1), (current.outcome, -1))
+        after, before = (
+            {counts.rule_id: _list_bounds(counts) for counts in render_counts(one, None).rules}
+            for one in (subject, current)
+        )
+        none = [one._replace(low=0, high=0) for one in after[None]]
+        changes = {
+            rule_id: [
+                # A rule that counts the same does the same, whatever the hidden literals are.
+                new._replace(low=0, high=0)
+                if new == old
+                else new._replace(low=new.low - old.high, high=new.high - old.low)
+                for new, old in zip(after.get(rule_id, none), before.get(rule_id, none), strict=True)
+            ]
+            for rule_id in {**after, **before}
+        }
+        total = [
+            parts[0]._replace(low=sum(one.low for one in parts), high=sum(one.high for one in parts))
+            for parts in zip(*changes.values(), strict=True)
+        ]
+        return SampledTotals(
+            total=_widen_all(total, lambda name: margins.total.get(name, 0.0)),
+            rules=[
+                SampledChange(rule_id=rule_id, changes=_widen_all(bounds, partial(margins.of, rule_id)))
+                for rule_id, bounds in changes.items()
+            ],
+        )
+
+    @property
+    def is_whole(self) -> bool:
+        """True if all entries are replayed, and not a sample."""
+        return self._loaded.sample is None
 
     def find_caveats(self, subject: Played | None = None) -> list[str]:
         """Return the codes of what limits the result, for the current rules alone or for a subject too."""
@@ -214,6 +270,7 @@ class Replayer:
             Caveat.CALIBRATION_FAIR: grade == "fair",
             Caveat.CALIBRATION_POOR: grade == "poor",
             Caveat.CACHE_DISABLED: not job.cache_enabled,
+            Caveat.SAMPLED: not self.is_whole,
             Caveat.WITHOUT_SCHEMA: subject and shares_without_schema(self.connection, subject.outcome),
         }
         return [caveat.value for caveat, applies in caveats.items() if applies]
@@ -231,10 +288,13 @@ class Replayer:
                 restarts=self._loaded.restarts,
                 markers=self.job.markers,
             )
-            return outcome, count_outcome(self.connection, outcome, self.job, is_exact=is_exact)
+            counts = count_outcome(
+                self.connection, outcome, self.job, is_exact=is_exact, is_sampled=not self.is_whole
+            )
+            return outcome, counts
 
         outcome, counts = count(table, self.gateway)
-        if keep:
+        if keep and self.is_whole:
             executions = execution_sql(table, is_exact=is_exact)
             self.connection.execute(f"CREATE OR REPLACE TEMP TABLE {KEPT} AS {executions}")
         others = find_other_gateways(self.connection, self.gateway)
@@ -291,16 +351,17 @@ def calibrate(connection: DuckDBPyConnection, outcome: Outcome) -> Calibration:
     )
     causes = connection.execute(
         f"""
-        SELECT logged, status, count(*), {_WHY} AS why FROM compared LEFT JOIN differing USING (n)
+        SELECT logged, status, sum(weight)::BIGINT AS count, {_WHY} AS why
+        FROM compared LEFT JOIN differing USING (n)
         WHERE logged <> status
-        GROUP BY logged, status, why ORDER BY count(*) DESC, logged, status, why
+        GROUP BY logged, status, why ORDER BY count DESC, logged, status, why
         """,
         {"serves_stale": _serves_stale(connection, outcome)},
     ).fetchall()
     logged, replayed = Counter[tuple[str | None, str]](), Counter[tuple[str | None, str]]()
     rows = equal = 0
     for logged_rule, replayed_rule, logged_status, status, count in connection.execute(
-        "SELECT logged_rule, replayed_rule, logged, status, count(*) FROM compared GROUP BY ALL"
+        "SELECT logged_rule, replayed_rule, logged, status, sum(weight)::BIGINT FROM compared GROUP BY ALL"
     ).fetchall():
         rows += count
         equal += count if logged_status == status else 0
@@ -347,8 +408,8 @@ def _serves_stale(connection: DuckDBPyConnection, outcome: Outcome) -> bool:
     """Return True if the log has HIT for some requests that the replay serves with a stale result."""
     share = connection.execute(
         f"""
-        SELECT count(*) FILTER ({HIT.of("logged")}) / nullif(count(*), 0) FROM {outcome.table}
-        WHERE is_counted AND is_stale AND {SHARED.of("logged")}
+        SELECT coalesce(sum(weight) FILTER ({HIT.of("logged")}), 0) / nullif(sum(weight), 0)
+        FROM {outcome.table} WHERE is_counted AND is_stale AND {SHARED.of("logged")}
         """
     ).fetchall()[0][0]
     return share is not None and share > _SERVES_STALE
@@ -367,16 +428,19 @@ def find_moved(
     rows = connection.execute(
         f"""
         WITH request_of_both AS (
-            SELECT n, log_id, old.status AS was, new.status AS becomes, coalesce(old_chance.chance, 0) AS a,
-                coalesce(new_chance.chance, 0) AS b
+            SELECT n, log_id, new.weight, old.status AS was, new.status AS becomes,
+                coalesce(old_chance.chance, 0) AS a, coalesce(new_chance.chance, 0) AS b
             FROM {before} AS old JOIN {after} AS new USING (n) JOIN request USING (n)
             LEFT JOIN chance_of_{before} AS old_chance USING (n)
             LEFT JOIN chance_of_{after} AS new_chance USING (n)
             WHERE new.is_counted
         ), part AS (
-            SELECT n, log_id, was, becomes, 1 AS least, 1 - greatest(a, b) AS most FROM request_of_both
-            UNION ALL SELECT n, NULL, was, '{HIT[0]}', 0, b - a FROM request_of_both WHERE b > a
-            UNION ALL SELECT n, NULL, '{HIT[0]}', becomes, 0, a - b FROM request_of_both WHERE a > b
+            SELECT n, log_id, was, becomes, weight AS least, weight * (1 - greatest(a, b)) AS most
+            FROM request_of_both
+            UNION ALL
+            SELECT n, NULL, was, '{HIT[0]}', 0, weight * (b - a) FROM request_of_both WHERE b > a
+            UNION ALL
+            SELECT n, NULL, '{HIT[0]}', becomes, 0, weight * (a - b) FROM request_of_both WHERE a > b
         )
         SELECT was, becomes, sum(least)::BIGINT AS count, sum(most)::DOUBLE,
             list_slice(list(log_id ORDER BY n) FILTER (log_id IS NOT NULL), 1, 3)
@@ -479,7 +543,14 @@ _HOURS: Final = DAY_MS // HOUR_MS
 
 
 def estimate_publish_cost(
-    connection: DuckDBPyConnection, table: str, *, first_day: date, last_day: date, left_out: int, hour: int
+    connection: DuckDBPyConnection,
+    table: str,
+    *,
+    first_day: date,
+    last_day: date,
+    left_out: int,
+    hour: int,
+    is_sampled: bool = False,
 ) -> PublishCost:
     """Return the mean extra misses and their milliseconds by hour of the day (UTC).
 
@@ -487,30 +558,63 @@ def estimate_publish_cost(
         table: the table of outcomes.
         left_out: how many of the days have no requests in it.
         hour: the hour that the result has as ``now``. ``best`` has the least extra time, then misses.
+        is_sampled: the log is a sample, so the costs have bounds.
     """
     start = day_start_ms(first_day) // HOUR_MS
     count = (last_day - first_day).days * _HOURS + _HOURS
     # For each entry, the hours that start after its execution began and not after its last hit.
+    connection.execute(
+        f"""
+        CREATE OR REPLACE TEMP TABLE entry_span AS
+        SELECT first, last, {"pair" if is_sampled else "NULL::BIGINT AS pair"}, weight, count(*) AS entries,
+            sum(mean_ms) AS mean_ms
+        FROM (
+            SELECT greatest(any_value(started) // {HOUR_MS} + 1 - {start}, 0) AS first,
+                least(max(requested_at) // {HOUR_MS} - {start}, {count - 1}) AS last,
+                arg_max(mean_ms, requested_at) AS mean_ms, any_value(pair) AS pair,
+                any_value(weight) AS weight
+            FROM {table} WHERE entry IS NOT NULL GROUP BY entry
+        ) GROUP BY ALL
+        """
+    )
+    spans = "SELECT *, unnest(range(first, last + 1)) AS hour FROM entry_span"
     rows = connection.execute(
         f"""
-        SELECT hour % {_HOURS}, sum(entries)::BIGINT, sum(mean_ms)::BIGINT FROM (
-            SELECT unnest(range(first, last + 1)) AS hour, count(*) AS entries, sum(mean_ms) AS mean_ms FROM (
-                SELECT greatest(any_value(started) // {HOUR_MS} + 1 - {start}, 0) AS first,
-                    least(max(requested_at) // {HOUR_MS} - {start}, {count - 1}) AS last,
-                    arg_max(mean_ms, requested_at) AS mean_ms
-                FROM {table} WHERE entry IS NOT NULL GROUP BY entry
-            ) GROUP BY first, last
-        ) GROUP BY ALL
+        SELECT hour % {_HOURS}, sum(entries * weight)::BIGINT, sum(mean_ms * weight)::BIGINT FROM ({spans})
+        GROUP BY ALL
         """
     ).fetchall()
     extra = {hour: costs for hour, *costs in rows}
     days = max(count // _HOURS - left_out, 1)
+    margins = _bound_cost(connection, spans) if is_sampled else None
     by_hour = []
     for hour_of_day in range(_HOURS):
         misses, ms = (round_half_up(cost, days) for cost in extra.get(hour_of_day, (0, 0)))
-        by_hour.append(HourCost(hour=hour_of_day, extra_misses=misses, extra_ms=ms))
+        sampled = None
+        if margins is not None:
+            sampled = {
+                name: _widen(value, value, margins.of(str(hour_of_day), name) / days, least=0)
+                for name, value in (("extraMisses", misses), ("extraMs", ms))
+            }
+        by_hour.append(HourCost(hour=hour_of_day, extra_misses=misses, extra_ms=ms, sampled=sampled))
     best = min(by_hour, key=lambda row: (row.extra_ms, row.extra_misses, row.hour))
     return PublishCost(by_hour=by_hour, best=best, now=by_hour[hour])
+
+
+def _bound_cost(connection: DuckDBPyConnection, spans: str) -> Margins:
+    """Return the margins of the costs of a sample, by hour of the day."""
+    connection.execute(
+        f"""
+        CREATE OR REPLACE TEMP TABLE unit_cost AS
+        WITH light AS (
+            SELECT hour % {_HOURS} AS rule, unit, sum(entries) AS misses, sum(mean_ms) AS ms
+            FROM ({spans}) JOIN pair USING (pair) WHERE unit IN (SELECT unit FROM light_unit) GROUP BY ALL
+        )
+        SELECT rule, unit, 'extraMisses' AS name, misses AS y FROM light
+        UNION ALL SELECT rule, unit, 'extraMs', ms FROM light
+        """
+    )
+    return find_margins(connection, [("unit_cost", 1)], {"unit_cost": [str(hour) for hour in range(_HOURS)]})
 
 
 def round_half_up(numerator: int, denominator: int) -> int:
@@ -557,13 +661,60 @@ def _render_counts(
     counts: Counter[str] = Counter()
     for rule_id in rule_ids:
         counts.update(runs[0].rules.get(rule_id, {}))
-    return ReplayCounts(
+    rendered = ReplayCounts(
         hits=_bound_counts(runs, rule_ids, "hits", position),
         saved_ms=_bound_counts(runs, rule_ids, "saved_ms", position),
         risk=RiskCount(low=counts["risk_low"], high=counts["risk_high"]),
         miss_reasons={reason: counts[reason] for reason in MISS_REASONS},
         **{name: counts[name] for name in _SIMPLE_COUNTS},
+        sampled=None,
     )
+    margins = [run.margins for run in runs if run.margins is not None]
+    if not margins:
+        return rendered
+    # All rules together are given as several, one alone as itself.
+    is_total = len(rule_ids) > 1
+
+    def margin_of(name: str) -> float:
+        return max(one.total.get(name, 0.0) if is_total else one.of(rule_ids[0], name) for one in margins)
+
+    sampled = _widen_all(_list_bounds(rendered), margin_of, least=0)
+    return msgspec.structs.replace(rendered, sampled=sampled)
+
+
+class _Bounded(NamedTuple):
+    """A count with its bounds where literals are hidden; ``high_name`` is the name of its upper bound."""
+
+    name: str
+    high_name: str
+    low: int
+    high: int
+
+
+def _list_bounds(counts: ReplayCounts) -> list[_Bounded]:
+    """Return the counts that a sample estimates."""
+    return [
+        _Bounded("hits", "high_hits", counts.hits.low, counts.hits.high),
+        _Bounded("saved_ms", "high_saved_ms", counts.saved_ms.low, counts.saved_ms.high),
+        _Bounded("risk", "risk_high", counts.risk.low, counts.risk.high),
+        *(_Bounded(name, name, getattr(counts, name), getattr(counts, name)) for name in _SAMPLED_COUNTS),
+    ]
+
+
+def _widen_all(
+    bounds: Sequence[_Bounded], margin_of: Callable[[str], float], *, least: float = -inf
+) -> dict[str, SampledRange]:
+    """Return the bounds of a sample by the name of the count in JSON."""
+    return {
+        _JSON_NAMES[one.name]: _widen(
+            one.low, one.high, max(margin_of(one.name), margin_of(one.high_name)), least=least
+        )
+        for one in bounds
+    }
+
+
+def _widen(low: int, high: int, margin: float, *, least: float = -inf) -> SampledRange:
+    return SampledRange(low=floor(max(low - margin, least)), high=ceil(high + margin))
 
 
 def _bound_counts(
@@ -578,4 +729,11 @@ def _bound_counts(
 
 
 #: The counts without bounds.
-_SIMPLE_COUNTS: Final = {*ReplayCounts.__struct_fields__} - {"hits", "saved_ms", "risk", "miss_reasons"}
+_SIMPLE_COUNTS: Final = {*ReplayCounts.__struct_fields__} - {
+    *("hits", "saved_ms", "risk", "miss_reasons", "sampled")
+}
+#: Those that a sample only estimates: what fires is in every sample.
+_SAMPLED_COUNTS: Final = sorted(_SIMPLE_COUNTS - {"fired", "markers"})
+_JSON_NAMES: Final = dict(
+    zip(ReplayCounts.__struct_fields__, ReplayCounts.__struct_encode_fields__, strict=True)
+)

@@ -19,6 +19,7 @@ import pyarrow as pa
 from analytics.replay.load import NUMBER_OF, make_schema, registered
 from analytics.replay.play import KNOWN_MERGED, OPEN_MERGED
 from analytics.replay.result import Billed, BilledRange, MoneyRange, ReplayBilled
+from analytics.replay.sample import find_margins
 from analytics.reports.savings_sql import Bill, bill_days, days_between, fill_savings, join_overlaps, split_by
 from analytics.reports.sql import defines, find_changed_tables, learn_views, read_tables
 from logs.definitions import (
@@ -35,6 +36,7 @@ from logs.definitions import (
     WAITED,
 )
 from logs.layout import DAY_MS
+from logs.quoting import quote_name
 from rules.tables.names import NameIndex
 
 if TYPE_CHECKING:
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
     from accounts.tenants.pricing import Pricing
     from analytics.replay.load import Job
     from analytics.replay.play import Lifetime, Outcome
+    from analytics.replay.sample import Margins
     from rules.tables.warehouse import WarehouseTables
 
 #: With fewer groups of known literals, there is no likely position.
@@ -54,7 +57,7 @@ _MIN_GROUPS: Final = 3
 def find_bounds(
     connection: DuckDBPyConnection, table: str, lifetimes: Sequence[Lifetime]
 ) -> tuple[dict[int, tuple[int, int]], float | None]:
-    """Compute the bounds for ``table``, the outcomes of the last call of `play`.
+    """Compute the bounds for ``table``, the outcomes of the last call of `play`, in ``bounded_group``.
 
     Return the upper less the lower bound of hits and saved ms by the index of the rule, and the likely
     position between the bounds: the median position of the true value (0 to 1) in groups whose literals are
@@ -98,14 +101,14 @@ def find_bounds(
                 GROUP BY rule, restart, vary, pair
             ), grouped AS (
                 SELECT rule, restart, vary, pair, any_value(mean_ms) AS mean_ms,
-                    count(*) FILTER (is_counted) AS requests,
+                    any_value(weight) AS weight, count(*) FILTER (is_counted) AS requests,
                     count(*) FILTER (is_counted AND {is_hit}) AS hits,
                     count(*) FILTER (is_counted AND {is_miss} AND kind = 'known') AS own_misses,
                     bool_or(kind = 'open') AS has_open
                 FROM {table} WHERE is_cached AND kind <> 'exact'
                 GROUP BY rule, restart, vary, pair
             )
-            SELECT rule, restart, vary, pair, mean_ms, hits, has_open, requests - coalesce(
+            SELECT rule, restart, vary, pair, mean_ms, weight, hits, has_open, requests - coalesce(
                     certain.misses,
                     CASE WHEN has_open THEN greatest(own_misses, coalesce(open_misses, 0))
                         ELSE coalesce(known_misses, 0) END
@@ -126,7 +129,7 @@ def find_bounds(
     )
     rows = connection.execute(
         """
-        SELECT rule, sum(high - hits)::BIGINT, sum((high - hits) * mean_ms)::BIGINT
+        SELECT rule, sum((high - hits) * weight)::BIGINT, sum((high - hits) * mean_ms * weight)::BIGINT
         FROM bounded_group WHERE has_open GROUP BY rule
         """
     ).fetchall()
@@ -146,6 +149,7 @@ def find_risk(
     """Return (low, high) counts of possibly stale hits in ``table``, by the index of their rule.
 
     A hit counts as low if its result was there before the change, and as high if its execution had started.
+    The table ``at_risk`` has the counts by rule and pair.
     """
     changing = connection.execute(
         f"""
@@ -154,6 +158,7 @@ def find_risk(
         WHERE {_IS_CHANGE}
         """
     ).fetchall()
+    connection.execute(_NO_RISK)
     if not changing:
         return {}
     read = [
@@ -178,25 +183,36 @@ def find_risk(
         changed_table=pa.Table.from_pylist(changed, _CHANGED),
         read_table=pa.Table.from_pylist(reading, _READ),
     ):
-        rows = connection.execute(
+        connection.execute(
             f"""
+            INSERT INTO at_risk
             WITH change AS (
                 SELECT DISTINCT name, requested_at + work_ms AS changed_at
                 FROM {table} AS outcome JOIN changed_table USING (statement, table_list)
                 WHERE {_IS_CHANGE}
             ), hit AS (
-                SELECT n, rule, requested_at, started, born, name
+                SELECT n, rule, pair, weight, requested_at, started, born, name
                 FROM {table} JOIN read_table USING (table_list)
                 WHERE is_counted AND {HIT.of("status")}
             ), risk AS (
-                SELECT n, rule, bool_or(changed_at > born) AS is_low, bool_or(changed_at > started) AS is_high
+                SELECT n, any_value(rule) AS rule, any_value(pair) AS pair, any_value(weight) AS weight,
+                    bool_or(changed_at > born) AS is_low, bool_or(changed_at > started) AS is_high
                 FROM hit ASOF JOIN change ON hit.name = change.name AND hit.requested_at >= change.changed_at
-                GROUP BY n, rule
+                GROUP BY n
             )
-            SELECT rule, count(*) FILTER (is_low), count(*) FILTER (is_high) FROM risk GROUP BY rule
+            SELECT rule, pair, weight, count(*) FILTER (is_low) AS low, count(*) FILTER (is_high) AS high
+            FROM risk GROUP BY ALL
             """
-        ).fetchall()
-    return {rule: (low, high) for rule, low, high in rows}
+        )
+    rows = connection.execute(
+        "SELECT rule, sum(low * weight), sum(high * weight) FROM at_risk GROUP BY rule"
+    ).fetchall()
+    return {rule: (round(low), round(high)) for rule, low, high in rows}
+
+
+_NO_RISK: Final = """
+    CREATE OR REPLACE TEMP TABLE at_risk (rule BIGINT, pair BIGINT, weight DOUBLE, low BIGINT, high BIGINT)
+"""
 
 
 _IS_CHANGE: Final = f"outcome.is_change AND NOT outcome.is_failing AND {REFUSED.not_of('outcome.status')}"
@@ -330,15 +346,15 @@ STATUS_COUNTS: Final = {
 }
 MISS_REASONS: Final = ("no-cache-entry", "ttl-expired", "invalidation-marker")
 _EXECUTES: Final = f"({MISS.of('status')} OR is_revalidation)"
+#: What each count adds up, and over which rows.
 _COUNTS: Final = {
-    "requests": "count(*)",
-    **{name: f"count(*) FILTER ({statuses.of('status')})" for name, statuses in STATUS_COUNTS.items()},
-    "stale_hits": "count(*) FILTER (is_stale)",
-    "revalidations": "count(*) FILTER (is_revalidation)",
-    **{name: f"count(*) FILTER (reason = {number})" for number, name in enumerate(MISS_REASONS)},
-    "hit_bytes": f"coalesce(sum(bytes) FILTER ({HIT.of('status')}), 0)::HUGEINT",
-    "saved_ms": f"coalesce(sum(mean_ms) FILTER ({HIT.of('status')}), 0)::HUGEINT",
-    "spent_ms": f"coalesce(sum(work_ms) FILTER ({_EXECUTES}), 0)::HUGEINT",
+    **{name: ("1", statuses.of("status")) for name, statuses in STATUS_COUNTS.items()},
+    "stale_hits": ("1", "is_stale"),
+    "revalidations": ("1", "is_revalidation"),
+    **{name: ("1", f"reason = {number}") for number, name in enumerate(MISS_REASONS)},
+    "hit_bytes": ("bytes", HIT.of("status")),
+    "saved_ms": ("mean_ms", HIT.of("status")),
+    "spent_ms": ("work_ms", _EXECUTES),
 }
 
 
@@ -347,23 +363,32 @@ class Counts:
     """The counts of an outcome by rule id; None stands for no rule.
 
     ``high_hits`` and ``high_saved_ms`` are upper bounds. ``position`` is the likely one between the bounds.
-    ``bills`` are two where the log hides literals (`bill_outcome`).
+    ``bills`` are two where the log hides literals (`bill_outcome`), and none for a sample: whether a
+    warehouse is awake depends on all requests. ``margins`` are those of a sample.
     """
 
     rules: Mapping[str | None, Counter[str]]
     position: float | None
     bills: Sequence[Bill]
+    margins: Margins | None
 
 
-def count_outcome(connection: DuckDBPyConnection, outcome: Outcome, job: Job, *, is_exact: bool) -> Counts:
-    """Count the outcome of the last call of `play`."""
+def count_outcome(
+    connection: DuckDBPyConnection, outcome: Outcome, job: Job, *, is_exact: bool, is_sampled: bool
+) -> Counts:
+    """Count the outcome of the last call of `play`. `margins_of` of a sample reads what it leaves."""
     ids: dict[int, str | None] = {index: rule.id for index, rule in enumerate(outcome.decisions.rules)}
     rules: dict[str | None, Counter[str]] = defaultdict(Counter)
-    columns = ", ".join(_COUNTS.values())
+    columns = ", ".join(
+        f"coalesce(sum({what} * weight) FILTER ({rows}), 0)" for what, rows in _COUNTS.values()
+    )
     for index, *values in connection.execute(
         f"SELECT rule, {columns} FROM {outcome.table} WHERE is_counted GROUP BY rule"
     ).fetchall():
-        rules[ids.get(index)].update(dict(zip(_COUNTS, values, strict=True)))
+        counts = dict(zip(_COUNTS, map(round, values), strict=True))
+        # Each request has one status.
+        requests = sum(counts[name] for name in STATUS_COUNTS)
+        rules[ids.get(index)].update({"requests": requests, **counts})
     for index, (low, high) in find_risk(connection, outcome.table, warehouse=job.tables).items():
         rules[ids.get(index)].update({"risk_low": low, "risk_high": high})
     _count_firings(connection, outcome, rules)
@@ -372,8 +397,58 @@ def count_outcome(connection: DuckDBPyConnection, outcome: Outcome, job: Job, *,
     above, position = find_bounds(connection, outcome.table, outcome.lifetimes)
     for index, (hits, saved_ms) in above.items():
         rules[ids.get(index)].update({"high_hits": hits, "high_saved_ms": saved_ms})
-    bills = bill_outcome(connection, outcome.table, job, is_exact=is_exact)
-    return Counts(rules, position, bills)
+    if is_sampled:
+        _measure_units(connection, outcome.table)
+        return Counts(rules, position, [], margins_of(connection, (outcome, 1)))
+    return Counts(rules, position, bill_outcome(connection, outcome.table, job, is_exact=is_exact), None)
+
+
+def _measured(table: str) -> str:
+    return f"unit_count_of_{table}"
+
+
+def margins_of(connection: DuckDBPyConnection, *parts: tuple[Outcome, int]) -> Margins:
+    """Return the margins of the counts of a sample's outcome, or of the difference of two (1 and -1)."""
+    return find_margins(
+        connection,
+        [(_measured(outcome.table), sign) for outcome, sign in parts],
+        {_measured(outcome.table): [rule.id for rule in outcome.decisions.rules] for outcome, _ in parts},
+    )
+
+
+def _measure_units(connection: DuckDBPyConnection, table: str) -> None:
+    """Create the table `_measured`: what each unit that stands for others adds to the counts of each rule.
+
+    It is for `find_margins`, after `find_bounds` and `find_risk`.
+    """
+    counts = {"requests": ("1", "true"), **_COUNTS}
+    columns = ", ".join(
+        f"coalesce(sum({what}) FILTER ({rows}), 0)::DOUBLE AS {quote_name(name)}"
+        for name, (what, rows) in counts.items()
+    )
+    names = ", ".join(map(quote_name, counts))
+    connection.execute(
+        f"""
+        CREATE OR REPLACE TEMP TABLE {_measured(table)} AS
+        WITH light AS (SELECT pair, unit FROM pair WHERE unit IN (SELECT unit FROM light_unit)),
+        counted AS (
+            SELECT rule, unit, {columns} FROM {table} JOIN light USING (pair) WHERE is_counted
+            GROUP BY rule, unit
+        ), above AS (
+            SELECT rule, unit, high - hits AS hits, (high - hits) * mean_ms AS saved_ms
+            FROM bounded_group JOIN light USING (pair) WHERE has_open
+        ), part AS (
+            SELECT rule, unit, name, y FROM counted UNPIVOT (y FOR name IN ({names}))
+            UNION ALL SELECT rule, unit, 'high_hits', hits FROM counted
+            UNION ALL SELECT rule, unit, 'high_saved_ms', saved_ms FROM counted
+            UNION ALL SELECT rule, unit, 'high_hits', hits FROM above
+            UNION ALL SELECT rule, unit, 'high_saved_ms', saved_ms FROM above
+            UNION ALL SELECT rule, unit, 'risk_low', low FROM at_risk JOIN light USING (pair)
+            UNION ALL SELECT rule, unit, 'risk_high', high FROM at_risk JOIN light USING (pair)
+        )
+        SELECT rule, unit, name, sum(y) AS y FROM part GROUP BY ALL HAVING y <> 0
+        """
+    )
 
 
 def _count_firings(
@@ -381,7 +456,7 @@ def _count_firings(
 ) -> None:
     rows = connection.execute(
         f"""
-        SELECT ruleset, shape, count(*) FROM {outcome.table} WHERE is_counted AND fires
+        SELECT ruleset, shape, sum(weight)::BIGINT FROM {outcome.table} WHERE is_counted AND fires
         GROUP BY ruleset, shape
         """
     ).fetchall()

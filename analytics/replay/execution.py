@@ -27,6 +27,7 @@ from analytics.models import ReplayRun
 from analytics.numbers.store import replay_engine
 from analytics.replay.compare import replay
 from analytics.replay.load import DayFile, Gateway, Job, Marker, Ruleset
+from analytics.replay.sample import Sampling
 from logs.partitions import partitions_with_file
 from rules.language import read_rules
 from rules.models import Marker as StoredMarker
@@ -152,7 +153,7 @@ _VERSION: Final = 6
 @dataclass(frozen=True, slots=True)
 class Request:
     """A request for a replay. ``rules`` are complete, ``gateway`` is ``{nocache?, nonDeterministic?,
-    keysPerUser?}``."""
+    keysPerUser?}``. ``is_exact``: all entries are replayed, however many there are."""
 
     tenant_id: UUID
     rules: Sequence[Mapping[str, Any]]
@@ -160,6 +161,7 @@ class Request:
     last_day: date
     warmup_days: int
     gateway: Mapping[str, bool]
+    is_exact: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,14 +185,23 @@ class Input:
     def rows(self) -> int:
         return sum(rows for *_, rows in self.partitions)
 
+    @property
+    def is_sampled(self) -> bool:
+        return self.rows > settings.REPLAY_EXACT_ROWS and not self.request.is_exact
+
+    @property
+    def _builds(self) -> list[tuple[date, str]]:
+        return [(day, build) for day, build, *_ in self.partitions]
+
     def digest(self) -> str:
         """Return the digest of everything that a replay depends on, except the current hour."""
         request = self.request
         parts = (
             [*request.rules, request.first_day, request.last_day, request.warmup_days, request.gateway],
-            [(day, build) for day, build, *_ in self.partitions],
+            self._builds,
             (self.current, self.in_force, self.changes, self.markers, self.cache_enabled),
             (_VERSION, self.prices, self.tables),
+            *([settings.REPLAY_EXACT_ROWS] if self.is_sampled else []),
         )
         return hashlib.sha256(msgspec.json.encode(parts, order="deterministic")).hexdigest()
 
@@ -220,7 +231,13 @@ class Input:
             tables=self.tables,
             pricing=Pricing.of(self.prices),
             hour=now().hour,
+            sampling=self._sampling() if self.is_sampled else None,
         )
+
+    def _sampling(self) -> Sampling:
+        """Return how to choose identities: for all rules the same ones, while the builds are the same."""
+        seed = hashlib.sha256(msgspec.json.encode(self._builds)).hexdigest()
+        return Sampling(seed, most=settings.REPLAY_EXACT_ROWS // 2)
 
 
 def collect_input(request: Request) -> Input:
@@ -348,7 +365,15 @@ def _collect(run: ReplayRun) -> Input:
         ReplayEnded: another run has the same input now.
     """
     collected = collect_input(
-        Request(run.tenant_id, run.rules, run.first_day, run.last_day, run.warmup_days, run.gateway)
+        Request(
+            run.tenant_id,
+            run.rules,
+            run.first_day,
+            run.last_day,
+            run.warmup_days,
+            run.gateway,
+            is_exact=run.is_exact,
+        )
     )
     digest = collected.digest()
     try:

@@ -28,6 +28,15 @@ def middle(bounds: Mapping[str, Any]) -> float:
     return (bounds["low"] + bounds["high"]) / 2 if likely is None else likely
 
 
+def bounds_of(counts: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """Return the bounds of a count by its name in JSON. In a sample, the estimate is the likely value."""
+    value = counts[name]
+    bounds = value if isinstance(value, dict) else {"low": value, "likely": value, "high": value}
+    if sampled := counts.get("sampled"):
+        return {**sampled[name], "likely": round(middle(bounds))}
+    return bounds
+
+
 def count_not_cached(counts: Mapping[str, Any]) -> int:
     """Return how many requests no rule cached."""
     return sum(counts[name] for name in NOT_CACHED)
@@ -101,6 +110,24 @@ def change_of(measure: Measure, pair: Pair) -> dict[str, Any]:
     return _limit(after, before, low=after["low"] - before["high"], high=after["high"] - before["low"])
 
 
+def _change_of_sample(
+    change: dict[str, Any], result: Mapping[str, Any], name: str, rule_id: str | None, *, is_total: bool
+) -> dict[str, Any]:
+    """Return the change of a count (its name in JSON) with the bounds of a sample, if the replay has one.
+
+    A sample that shows no change in a rule gives no other bounds.
+    """
+    changes = result.get("sampledChanges")
+    if not changes or not (name and (change["low"] or change["high"])):
+        return change
+    found = (
+        changes["total"]
+        if is_total
+        else next(one["changes"] for one in changes["rules"] if one["ruleId"] == rule_id)
+    )
+    return {**found[name], "likely": round(middle(change))}
+
+
 def change_of_all(measure: Measure, result: Mapping[str, Any], pairs: Sequence[Pair]) -> dict[str, Any]:
     """Return the change of a count of all rules together."""
     total = result["total"], result["against"]["total"]
@@ -115,7 +142,12 @@ def change_of_all(measure: Measure, result: Mapping[str, Any], pairs: Sequence[P
 def gain_of(result: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """Return the changes that a replay's result (as JSON) promises."""
     pairs = list(pair_rules(result).values())
-    return {name: change_of_all(itemgetter(name), result, pairs) for name in ("hits", "savedMs", "risk")}
+    return {
+        name: _change_of_sample(
+            change_of_all(itemgetter(name), result, pairs), result, name, None, is_total=True
+        )
+        for name in ("hits", "savedMs", "risk")
+    }
 
 
 def _limit(after: Mapping[str, Any], before: Mapping[str, Any], *, low: float, high: float) -> dict[str, Any]:
@@ -172,7 +204,9 @@ def figures_of_replay(result: Mapping[str, Any], *, purpose: str = "") -> list[F
     """
     if not result["total"]["requests"]:
         return []
-    gain = {**gain_of(result), **result.get("billed", {}).get("gain", {})}
+    # Not of a sample, and not of earlier releases.
+    billed = result.get("billed") or {"gain": {}}
+    gain = {**gain_of(result), **billed["gain"]}
     return figures_of(gain, time=time_of(purpose))
 
 
@@ -251,15 +285,16 @@ def _exactly(count: Callable[[Mapping[str, Any]], int]) -> Measure:
     return measure
 
 
-#: Each count: its name, how it is found and shown, and the word for less of it.
-_COUNTS: Final[tuple[tuple[str, Measure, Callable[[Any], str], str], ...]] = (
-    ("Requests", _exactly(count_requests), formats.number, "fewer"),
-    ("Hits", lambda counts: counts["hits"], formats.number, "fewer"),
-    ("Misses", bound_misses, formats.number, "fewer"),
-    ("Not cached", _exactly(count_not_cached), formats.number, "fewer"),
-    ("Waited, failed or refused", _exactly(count_others), formats.number, "fewer"),
-    ("Warehouse time saved", lambda counts: counts["savedMs"], formats.duration, "less"),
-    ("Hits at risk of being stale", lambda counts: counts["risk"], formats.number, "fewer"),
+#: Each count: its title, its name in JSON if a sample gives it bounds, how it is found and shown, and the
+#: word for less of it.
+_COUNTS: Final[tuple[tuple[str, str, Measure, Callable[[Any], str], str], ...]] = (
+    ("Requests", "", _exactly(count_requests), formats.number, "fewer"),
+    ("Hits", "hits", itemgetter("hits"), formats.number, "fewer"),
+    ("Misses", "misses", bound_misses, formats.number, "fewer"),
+    ("Not cached", "", _exactly(count_not_cached), formats.number, "fewer"),
+    ("Waited, failed or refused", "", _exactly(count_others), formats.number, "fewer"),
+    ("Warehouse time saved", "savedMs", itemgetter("savedMs"), formats.duration, "less"),
+    ("Hits at risk of being stale", "risk", itemgetter("risk"), formats.number, "fewer"),
 )
 
 
@@ -275,8 +310,9 @@ def rows_of_replay(result: Mapping[str, Any], names: Mapping[str, str]) -> list[
 
     def row(rule_id: str | None, name: str | None, after: Mapping[str, Any], change: Any) -> ReplayRow:
         counts, is_changed = [], False
-        for title, measure, show, less in _COUNTS:
-            bounds, by = measure(after), change(measure)
+        for title, count, measure, show, less in _COUNTS:
+            bounds = bounds_of(after, count) if count and "sampled" in after else measure(after)
+            by = _change_of_sample(change(measure), result, count, rule_id, is_total=after is result["total"])
             text, _, note = formats.between(bounds, show).partition(" (")
             if by["low"] or by["high"]:
                 is_changed = True

@@ -1,6 +1,6 @@
 """The input of a replay, and its log as tables of a DuckDB with integers in place of texts.
 
-Sections "Rows", "Time" and "Key" of the definition (docs/replay.md).
+Sections "Rows" and "Time" of the definition (docs/replay.md).
 """
 
 # Queries consist of constants, days, numbers and quoted names.
@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from accounts.tenants.pricing import Pricing
+from analytics.replay.identity import load_identities, load_statements
+from analytics.replay.sample import draw_sample
 from logs.columns import COLUMNS
-from logs.definitions import DECIDED, EXECUTED, FAILED, MEASURED, MEASURED_MISS, WAREHOUSE_TIME
+from logs.definitions import DECIDED, EXECUTED, FAILED, MEASURED, MEASURED_MISS
 from logs.quoting import quote_name, quote_text, quote_texts
 from rules.conditions.keys import CONDITION_KEYS
 from rules.language import VARY_COLUMNS
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 
     from duckdb import DuckDBPyConnection
 
+    from analytics.replay.sample import Sample, Sampling
     from rules.language import Rule
 
 
@@ -90,6 +93,7 @@ class Job:
         hour: the current hour of the day (UTC). The cost of publishing has it as ``now``.
         tables: what the tenant says of its tables.
         pricing: how the warehouse bills its time.
+        sampling: how to choose the identities that are replayed; None for all.
     """
 
     files: Sequence[DayFile]
@@ -106,6 +110,7 @@ class Job:
     hour: int = 0
     tables: WarehouseTables = ANY_TABLES
     pricing: Pricing = field(default_factory=lambda: Pricing.of([]))
+    sampling: Sampling | None = None
 
     @property
     def rulesets_in_force(self) -> Sequence[Ruleset]:
@@ -156,66 +161,6 @@ def make_schema(**fields: pa.DataType) -> pa.Schema:
     return pa.schema([pa.field(name, data_type) for name, data_type in fields.items()])
 
 
-#: A placeholder of a statement, in the notations of all drivers, with Unicode letters and digits.
-_PLACEHOLDER: Final = r"\?|%s|%\([\pL\pN_]+\)s|\$\p{Nd}+|:[\pL\pN_]+|@[\pL\pN_]+"
-_VALUE_COUNT: Final = """
-    CASE WHEN parameterValues IS NULL THEN 0
-    WHEN NOT json_valid(parameterValues) THEN NULL
-    WHEN json_type(parameterValues) = 'ARRAY' THEN json_array_length(parameterValues)
-    WHEN json_type(parameterValues) = 'OBJECT' THEN len(json_keys(parameterValues)) END
-"""
-
-
-def load_identities(connection: DuckDBPyConnection) -> None:
-    """Create ``statement``, ``pair`` and ``query_hash`` from the view ``log``.
-
-    A pair is a statement with its values. It is exact if statement and values determine the result.
-    ``mean_ms`` is the statement's mean time in the warehouse, rounded down; 0 if the log has no time, and
-    then ``is_measured`` is false.
-    """
-    connection.execute(
-        f"""
-        CREATE OR REPLACE TEMP TABLE statement AS
-        SELECT row_number() OVER () AS statement, standardizedSql AS text,
-            coalesce(
-                {WAREHOUSE_TIME} FILTER ({MEASURED_MISS}) // count(*) FILTER ({MEASURED_MISS}), 0
-            )::BIGINT AS mean_ms,
-            count(*) FILTER ({MEASURED_MISS}) > 0 AS is_measured,
-            len(regexp_extract_all(standardizedSql, {quote_text(_PLACEHOLDER)})) AS placeholders
-        FROM log GROUP BY standardizedSql
-        """
-    )
-    connection.execute(
-        f"""
-        CREATE OR REPLACE TEMP TABLE pair AS
-        SELECT row_number() OVER () AS pair, statement, parameters,
-            coalesce(placeholders = value_count, false) AND NOT bool_or(is_ambiguous) OVER (
-                PARTITION BY statement
-            ) AS is_exact
-        FROM (
-            SELECT statement.statement, any_value(placeholders) AS placeholders,
-                parameterValues AS parameters, {_VALUE_COUNT} AS value_count,
-                coalesce(
-                    min(queryHash) FILTER (cacheKey IS NOT NULL)
-                        <> max(queryHash) FILTER (cacheKey IS NOT NULL),
-                    false
-                ) AS is_ambiguous
-            FROM log JOIN statement ON statement.text = log.standardizedSql
-            GROUP BY statement.statement, parameterValues
-        )
-        """
-    )
-    connection.execute(
-        """
-        CREATE OR REPLACE TEMP TABLE query_hash AS
-        SELECT (SELECT count(*) FROM pair) + row_number() OVER () AS identity, queryHash AS text
-        FROM log
-        WHERE cacheKey IS NOT NULL AND EXISTS (FROM pair WHERE NOT is_exact)
-        GROUP BY queryHash
-        """
-    )
-
-
 #: The column of ``request`` with the number of the text in a column that results can vary by.
 NUMBER_OF: Final = {
     column: f"vary_{number}" if column != "userName" else "user_name"
@@ -236,6 +181,7 @@ class LoadedRequests:
         empty_columns: the columns of the rules that are null in every row, of each day that is left out.
         restarts: the sorted times (epoch ms) at which the cache was emptied.
         is_exact: the log hides no literals, not even on warm-up days.
+        sample: what was loaded of them; None for all.
     """
 
     empty_columns: Mapping[date, list[str]]
@@ -246,6 +192,7 @@ class LoadedRequests:
     open: int
     restarts: Sequence[int]
     is_exact: bool
+    sample: Sample | None = None
 
 
 def load_requests(
@@ -255,20 +202,28 @@ def load_requests(
     first_day: date,
     columns: Collection[str],
     changes: Sequence[int],
+    sampling: Sampling | None = None,
 ) -> LoadedRequests:
     """Create the tables ``request``, ``shape``, ``statement`` and ``table_list`` for a replay.
 
-    ``outside_execution`` has what the warehouse also executed, whatever the rules are.
+    ``outside_execution`` has what the warehouse also executed, whatever the rules are. Each request of a
+    sample stands for ``weight`` requests.
 
     Args:
         first_day: the first day that is counted. The days before it only fill the cache.
         columns: the columns that the rules read.
         changes: the times of ruleset writes (epoch ms).
+        sampling: how to choose the identities that are loaded; None for all.
     """
     _make_log_view(connection, files, first_day=first_day)
     outside, left_out = _read_days(connection, sorted(columns))
     kept = [file for file in files if file.day not in left_out]
     _make_log_view(connection, kept, first_day=first_day)
+    load_statements(connection)
+    sample = None
+    if sampling is not None:
+        version_restarts = _find_version_restarts(connection, _ORDERED_LOG)
+        sample = draw_sample(connection, sampling, columns={*_READ, *NUMBER_OF, *columns})
     load_identities(connection)
     _load_shapes(connection, columns)
     connection.execute(
@@ -277,26 +232,41 @@ def load_requests(
         SELECT row_number() OVER () AS table_list, tables AS text FROM log GROUP BY tables
         """
     )
-    _load_varied(connection)
+    # Executions outside, of which a sample bills none, need the texts of all entries.
+    _load_varied(connection, "entry" if sample is None else "log")
     _load_rows(connection, columns)
-    _load_outside_executions(connection)
+    if sample is None:
+        version_restarts = _find_version_restarts(connection, _ORDERED_REQUESTS)
+        _load_outside_executions(connection)
     decidable, exact, known, is_exact = connection.execute(
         """
-        SELECT count(*) FILTER (is_counted), count(*) FILTER (is_counted AND kind = 'exact'),
-            count(*) FILTER (is_counted AND kind = 'known'), count(*) FILTER (kind = 'open') = 0
+        SELECT coalesce(sum(weight) FILTER (is_counted), 0),
+            coalesce(sum(weight) FILTER (is_counted AND kind = 'exact'), 0),
+            coalesce(sum(weight) FILTER (is_counted AND kind = 'known'), 0),
+            count(*) FILTER (kind = 'open') = 0
         FROM request
         """
     ).fetchall()[0]
+    decidable, exact, known = map(round, (decidable, exact, known))
     return LoadedRequests(
         empty_columns=left_out,
         decidable=decidable,
         outside=outside,
         exact=exact,
         known=known,
-        open=decidable - exact - known,
-        restarts=sorted([*changes, *_find_version_restarts(connection)]),
+        open=max(decidable - exact - known, 0),
+        restarts=sorted([*changes, *version_restarts]),
         is_exact=is_exact,
+        sample=sample,
     )
+
+
+#: The columns of the log that a replay reads, whatever the rules are.
+_READ: Final = (
+    *("day", "is_counted", "file_row_number", "timestamp", "logId", "standardizedSql", "parameterValues"),
+    *("queryHash", "cacheStatus", "cacheKey", "cacheKeyVersion", "matchedRule", "warehouseExecutionTimeMs"),
+    *("responseSize", "tables", "cacheOverride", "hasNonDeterministicFunctions", "isDataChange", "isDDL"),
+)
 
 
 def _read_days(connection: DuckDBPyConnection, columns: Sequence[str]) -> tuple[int, dict[date, list[str]]]:
@@ -326,7 +296,7 @@ def _read_days(connection: DuckDBPyConnection, columns: Sequence[str]) -> tuple[
 
 
 def _make_log_view(connection: DuckDBPyConnection, files: Sequence[DayFile], *, first_day: date) -> None:
-    """Create the view ``entry`` of all rows, and ``log`` of the decidable ones."""
+    """Create the view ``entry`` of all rows, and ``log`` of the decidable ones, each of which counts once."""
     days, source = "NULL::DATE", _EMPTY
     if files:
         names = quote_texts(file.file for file in files)
@@ -339,7 +309,12 @@ def _make_log_view(connection: DuckDBPyConnection, files: Sequence[DayFile], *, 
         SELECT *, {days} AS day, {days} >= DATE '{first_day}' AS is_counted FROM {source}
         """
     )
-    connection.execute(f"CREATE OR REPLACE TEMP VIEW log AS FROM entry WHERE {_IS_DECIDABLE}")
+    connection.execute(
+        f"""
+        CREATE OR REPLACE TEMP VIEW log AS
+        SELECT *, 1 AS weight, NULL::BIGINT AS unit FROM entry WHERE {_IS_DECIDABLE}
+        """
+    )
 
 
 def _load_shapes(connection: DuckDBPyConnection, columns: Collection[str]) -> None:
@@ -351,13 +326,13 @@ def _load_shapes(connection: DuckDBPyConnection, columns: Collection[str]) -> No
     )
 
 
-def _load_varied(connection: DuckDBPyConnection) -> None:
+def _load_varied(connection: DuckDBPyConnection, source: str) -> None:
     """Create a table for each column that results can vary by: its texts, with a number for each."""
     for column, number in NUMBER_OF.items():
         connection.execute(
             f"""
             CREATE OR REPLACE TEMP TABLE text_of_{number} AS
-            SELECT row_number() OVER () AS {number}, {quote_name(column)} AS text FROM entry
+            SELECT row_number() OVER () AS {number}, {quote_name(column)} AS text FROM {source}
             WHERE {quote_name(column)} IS NOT NULL GROUP BY text
             """
         )
@@ -396,7 +371,7 @@ def _load_rows(connection: DuckDBPyConnection, columns: Collection[str]) -> None
             coalesce(log.hasNonDeterministicFunctions, false)
                 AND log.cacheOverride IS DISTINCT FROM 'cache' AS is_non_deterministic,
             coalesce(log.isDataChange, false) OR coalesce(log.isDDL, false) AS is_change,
-            md5_number(cacheKey) AS cache_key, {", ".join(NUMBER_OF.values())}
+            md5_number(cacheKey) AS cache_key, log.weight, {", ".join(NUMBER_OF.values())}
         FROM log
         JOIN statement ON statement.text = log.standardizedSql
         JOIN pair ON pair.statement = statement.statement
@@ -423,12 +398,22 @@ def _load_outside_executions(connection: DuckDBPyConnection) -> None:
     )
 
 
-def _find_version_restarts(connection: DuckDBPyConnection) -> list[int]:
-    """Return the times of the first requests with each new highest key version."""
+_ORDERED_REQUESTS: Final = "SELECT key_version, requested_at, n AS position FROM request"
+#: All entries of a log, before a sample is drawn.
+_ORDERED_LOG: Final = (
+    "SELECT cacheKeyVersion AS key_version, timestamp AS requested_at, timestamp AS position FROM log"
+)
+
+
+def _find_version_restarts(connection: DuckDBPyConnection, source: str) -> list[int]:
+    """Return the times of the first requests with each new highest key version.
+
+    ``source`` is SQL for ``key_version``, ``requested_at`` and ``position``, by which requests are ordered.
+    """
     versions = connection.execute(
-        """
-        SELECT key_version, arg_min(requested_at, n) FROM request WHERE key_version IS NOT NULL
-        GROUP BY key_version ORDER BY min(n)
+        f"""
+        SELECT key_version, arg_min(requested_at, position) FROM ({source}) WHERE key_version IS NOT NULL
+        GROUP BY key_version ORDER BY min(position), key_version
         """
     ).fetchall()
     restarts = []

@@ -210,7 +210,7 @@ def _decide_requests(
         f"""
         CREATE OR REPLACE TEMP TABLE decided AS
         SELECT n, requested_at, is_counted, logged, statement, pair, table_list, mean_ms, work_ms, kind,
-            identity, bytes, is_change, shape, ruleset, restart, rule, coalesce(vary, 0) AS vary,
+            identity, bytes, is_change, shape, ruleset, restart, rule, coalesce(vary, 0) AS vary, weight,
             is_cache AND is_nocache AS is_nocache,
             is_cache AND is_non_deterministic AS is_non_deterministic,
             logged = 'ERROR' AS is_failing,

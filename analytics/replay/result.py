@@ -8,6 +8,7 @@ from typing import Annotated, Literal, TypeAlias
 
 from msgspec import Meta
 
+from analytics.replay.sample import Sample
 from rules.dialects.text import WITHOUT_SCHEMA
 from tenantadmin.lib.core.structs import Count, JsonStruct
 
@@ -25,6 +26,7 @@ class Caveat(StrEnum):
     CALIBRATION_POOR = "calibration-poor"
     CACHE_DISABLED = "cache-disabled"
     WITHOUT_SCHEMA = WITHOUT_SCHEMA
+    SAMPLED = "sampled"
 
 
 ReplayGrade: TypeAlias = Literal["good", "fair", "poor"]
@@ -103,10 +105,28 @@ class ReplayLeaks(JsonStruct):
     begun: Annotated[list[ReplayLeak], Meta(description="They leak under the replayed ruleset.")]
 
 
+class SampledRange(JsonStruct):
+    """Two values. That of the replay of all entries lies between them in 95 % of samples."""
+
+    low: int
+    high: int
+
+
+#: In a sampled replay, the ranges of counts, by the name of their member.
+SampledRanges: TypeAlias = Annotated[
+    dict[str, SampledRange] | None,
+    Meta(
+        description="The bounds of counts at 95 %, with those of hidden literals, by the name of the count. "
+        "Absent if all entries were replayed."
+    ),
+]
+
+
 class HourCost(JsonStruct):
     hour: Annotated[int, Meta(ge=0, le=23)]
     extra_misses: Count
     extra_ms: Count
+    sampled: SampledRanges = None
 
 
 class PublishCost(JsonStruct):
@@ -180,6 +200,7 @@ class ReplayCounts(JsonStruct):
     revalidations: Count
     fired: Count
     markers: Count
+    sampled: SampledRanges = None
 
 
 class ReplayRuleCounts(ReplayCounts):
@@ -230,10 +251,35 @@ class LearnedGateway(JsonStruct):
     keys_per_user: bool | None
 
 
+class SampledChange(JsonStruct):
+    """By how much the counts of a rule change from the current to the replayed ruleset, at 95 %."""
+
+    rule_id: Annotated[str | None, Meta(description="Null: requests without a rule.")]
+    changes: dict[str, SampledRange]
+
+
+class SampledTotals(JsonStruct):
+    total: dict[str, SampledRange]
+    rules: list[SampledChange]
+
+
+#: How the changes of a sampled replay are bounded.
+SampledChanges: TypeAlias = Annotated[
+    SampledTotals | None,
+    Meta(
+        description="The bounds of changes at 95 %, of all and by rule. Absent if all entries were replayed."
+    ),
+]
+
+
 class ReplayInput(JsonStruct):
     window: ReplayWindow
     rows: ReplayRows
     gateway: LearnedGateway
+    sample: Annotated[
+        Sample | None,
+        Meta(description="What was replayed of a large log. Absent if it is all."),
+    ] = None
 
 
 class ReplayResult(ReplayInput):
@@ -241,7 +287,7 @@ class ReplayResult(ReplayInput):
     total: ReplayCounts
     rules: list[ReplayRuleCounts]
     against: ReplayRuleset
-    billed: ReplayBilled
+    billed: Annotated[ReplayBilled | None, Meta(description="Absent in a sampled replay.")] = None
     moved: list[MovedRequests]
     leaks: ReplayLeaks
     publish_cost: PublishCost
@@ -251,3 +297,4 @@ class ReplayResult(ReplayInput):
         dict[str, str] | None,
         Meta(description="The names of the rules by id. Absent in replays of earlier releases."),
     ] = None
+    sampled_changes: SampledChanges = None

@@ -35,31 +35,30 @@ _VARYING: Final = make_schema(rule=pa.int64(), vary_set=pa.int64())
 
 
 def make_placed(connection: DuckDBPyConnection, rulesets: Sequence[Ruleset], restarts: Sequence[int]) -> None:
-    """Create ``placed``: the requests with their ``ruleset`` (its index) and ``restart`` (its number)."""
-    starts = _numbered([ruleset.starts_at for ruleset in rulesets[1:]])
-    with registered(connection, ruleset_start=starts, restart_time=_numbered(sorted(restarts))):
-        connection.execute(
-            """
-            CREATE OR REPLACE TEMP TABLE placed AS
-            SELECT request.* EXCLUDE (day, took_ms), coalesce(ruleset_start.number, 0) AS ruleset,
-                coalesce(restart_time.number, 0) AS restart
-            FROM request
-            ASOF LEFT JOIN (
-                SELECT starts_at, max(number) AS number FROM restart_time GROUP BY starts_at
-            ) AS restart_time ON requested_at >= restart_time.starts_at
-            ASOF LEFT JOIN (
-                SELECT starts_at, max(number) AS number FROM ruleset_start GROUP BY starts_at
-            ) AS ruleset_start ON requested_at >= ruleset_start.starts_at
-            """
-        )
+    """Create the view ``placed``: the requests with their ``ruleset`` (index) and ``restart`` (number)."""
+    starts = [ruleset.starts_at for ruleset in rulesets[1:]]
+    connection.execute(
+        f"""
+        CREATE OR REPLACE TEMP VIEW placed AS
+        SELECT request.* EXCLUDE (day, took_ms), {_count_before(starts)} AS ruleset,
+            {_count_before(sorted(restarts))} AS restart
+        FROM request
+        """
+    )
 
 
-def _numbered(times: Sequence[int]) -> pa.Table:
-    return pa.table(
-        {
-            "starts_at": pa.array(times, pa.int64()),
-            "number": pa.arange(1, len(times) + 1),  # type: ignore[attr-defined]
-        }
+def _count_before(times: Sequence[int], number: int = 0) -> str:
+    """Return SQL for how many of the sorted times are not after ``requested_at``, plus ``number``.
+
+    It compares as often as a binary search. A join on the nearest time would sort all requests.
+    """
+    if not times:
+        return f"{number}::BIGINT"
+    middle = len(times) // 2
+    before, after = times[:middle], times[middle + 1 :]
+    return (
+        f"if(requested_at < {times[middle]}, {_count_before(before, number)},"
+        f" {_count_before(after, number + middle + 1)})"
     )
 
 
@@ -232,13 +231,14 @@ def _share_per_user(
             """
             WITH stored AS (
                 SELECT logged_rule, restart, identity, cache_key, count(DISTINCT user_name) AS users,
-                    min(user_name) AS first_user, max(user_name) AS last_user
+                    any_value(weight) AS weight, min(user_name) AS first_user, max(user_name) AS last_user
                 FROM placed ANTI JOIN logged_varying USING (ruleset, logged_rule)
                 WHERE cache_key IS NOT NULL AND user_name IS NOT NULL AND logged_rule IS NOT NULL
                 GROUP BY logged_rule, restart, identity, cache_key
             )
-            SELECT count(*) FILTER (most = 1) / nullif(count(*), 0) FROM (
-                SELECT max(users) AS most FROM stored GROUP BY logged_rule, restart, identity
+            SELECT coalesce(sum(weight) FILTER (most = 1), 0) / nullif(sum(weight), 0) FROM (
+                SELECT max(users) AS most, any_value(weight) AS weight FROM stored
+                GROUP BY logged_rule, restart, identity
                 HAVING min(first_user) <> max(last_user)
             )
             """
@@ -247,7 +247,8 @@ def _share_per_user(
 
 
 def _share(flag: str) -> str:
-    return f"count(*) FILTER ({flag} AND {BYPASSED.of('logged')}) / nullif(count(*) FILTER ({flag}), 0)"
+    declined = f"sum(weight) FILTER ({flag} AND {BYPASSED.of('logged')})"
+    return f"coalesce({declined}, 0) / nullif(sum(weight) FILTER ({flag}), 0)"
 
 
 def _read_share(share: float | None) -> bool | None:

@@ -37,7 +37,9 @@ from analytics.replay.result import (
     ReplayRuleCounts,
     ReplayRuleset,
     ReplayWindow,
+    SampledChanges,
 )
+from analytics.replay.sample import Sample
 from analytics.replay.words import Outdated, ReplayJudgement, describe_days, describe_notes, judge
 from logs.partitions import describe_longest_window
 from rules.in_force import choose_rules
@@ -142,18 +144,23 @@ class Replay(ReplaySummary):
     ] = None
     rows: ReplayRows | None = None
     gateway: LearnedGateway | None = None
+    sample: Annotated[
+        Sample | None,
+        Meta(description="What was replayed of a large log. Absent if it is all."),
+    ] = None
     calibration: Calibration | None = None
     total: ReplayCounts | None = None
     rules: list[ReplayRuleCounts] | None = None
     against: ReplayRuleset | None = None
     billed: Annotated[
-        ReplayBilled | None, Meta(description="Absent also in replays of earlier releases.")
+        ReplayBilled | None, Meta(description="Absent also in replays of a sample or of earlier releases.")
     ] = None
     moved: list[MovedRequests] | None = None
     leaks: Annotated[ReplayLeaks | None, Meta(description="Absent also in replays of earlier releases.")] = (
         None
     )
     publish_cost: PublishCost | None = None
+    sampled_changes: SampledChanges = None
     caveats: list[str] | None = None
     notes: Annotated[list[str] | None, Meta(description="What to keep in mind, in words.")] = None
     evidence: list[EvidenceQuery] | None = None
@@ -200,11 +207,12 @@ def queue_replay(
     rules: object = None,
     seq: int | None = None,
     draft_id: UUID | None = None,
+    is_exact: bool = False,
 ) -> ReplayRun:
     """Return the finished, running or queued run with this input, or queue a new one.
 
     The ruleset is one of ``rules``, the revision ``seq`` and a draft. A run that failed or was cancelled is
-    queued again.
+    queued again. ``is_exact``: all entries are replayed, also of a large log.
 
     Raises:
         TenantNotFound: there is no such live tenant.
@@ -220,8 +228,10 @@ def queue_replay(
         raise ValidationFailed.at("/to", "invalid", "'to' is before 'from'.")
     if days > settings.REPLAY_MAX_DAYS:
         _refuse_size("days", days, settings.REPLAY_MAX_DAYS)
-    collected = collect_input(Request(tenant_id, complete, first_day, last_day, warmup_days, gateway))
-    if collected.rows > settings.REPLAY_MAX_ROWS:
+    collected = collect_input(
+        Request(tenant_id, complete, first_day, last_day, warmup_days, gateway, is_exact)
+    )
+    if collected.rows > settings.REPLAY_MAX_ROWS and not collected.is_sampled:
         cure = describe_longest_window(
             {day: rows for day, *_, rows in collected.partitions},
             last=last_day,
@@ -250,6 +260,7 @@ def queue_replay(
             last_day=last_day,
             warmup_days=warmup_days,
             gateway=gateway,
+            is_exact=is_exact,
             requested_by=actor,
         )
         _record(EventKind.REPLAY_REQUESTED, run, actor)

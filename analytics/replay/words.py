@@ -8,11 +8,20 @@ from datetime import date
 from decimal import Decimal
 from enum import StrEnum
 from itertools import groupby
+from math import isclose
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from msgspec import Meta
 
-from analytics.replay.figures import NO_WAITING, count_others, count_requests, hit_rate, middle, pair_rules
+from analytics.replay.figures import (
+    NO_WAITING,
+    bounds_of,
+    count_others,
+    count_requests,
+    hit_rate,
+    middle,
+    pair_rules,
+)
 from analytics.replay.result import Caveat
 from logs.definitions import HIT, STORED_MISS
 from rules.conditions.keys import CONDITION_KEYS
@@ -60,6 +69,8 @@ _CAVEATS: Final = {
     Caveat.KEYS_PER_USER: "The Gateway of this log keeps users apart, also where the rules do not vary.",
     Caveat.DAYS_LEFT_OUT: "Days without usable entries in the log were left out.",
     Caveat.COLD_START: "The days before the window have no data: the cache starts cold.",
+    Caveat.SAMPLED: "The log is large, so a sample was replayed. The bounds hold in 95 of 100 samples. "
+    "Counts without bounds are estimates. What the warehouse bills is not known.",
     Caveat.CACHE_DISABLED: "The configuration switches caching off: the Gateway declines every cache rule.",
     Caveat.CALIBRATION_FAIR: "The replay of the rules in force differs a little from the log.",
     Caveat.CALIBRATION_POOR: "The replay of the rules in force differs much from the log: do not trust this.",
@@ -71,6 +82,14 @@ _CAVEATS: Final = {
 def describe_caveat(code: str) -> str:
     """Return the sentence for a caveat, or the code if it is unknown."""
     return _CAVEATS.get(code, code)
+
+
+def describe_sample(sample: Mapping[str, Any]) -> str:
+    """Say what was replayed of a large log (`Sample`)."""
+    return (
+        f"Replayed were {percent(sample['share'])} of the log entries: {number(sample['entries'])} of "
+        f"{count(sample['identities'], 'statement')} with their values, the heaviest and some of the others."
+    )
 
 
 def describe_days(window: Mapping[str, Any]) -> str:
@@ -275,7 +294,7 @@ def _describe_cost(hits: float, saved: float, then: Mapping[str, Any], now: Mapp
     """Say what closing a leak costs, or None if it costs no hits."""
     if hits > -_NO_CHANGE or saved > 0:
         return None
-    about = _about(then["hits"], now["hits"], then["savedMs"], now["savedMs"])
+    about = _about(then, now, "hits", "savedMs")
     time = f" and {duration(round(-saved))} of warehouse time" if saved else ""
     return f"That costs {about}{count(round(-hits), 'hit')}{time}{_describe_rate(then, now)}."
 
@@ -287,7 +306,7 @@ def _describe_hits(change: float, result: Mapping[str, Any]) -> str:
     of = f"(of {number(count_requests(then))}{on})"
     if abs(change) < _NO_CHANGE:
         return f"These rules would answer as many requests from the cache as the rules in force {of}"
-    about = _about(then["hits"], now["hits"])
+    about = _about(then, now, "hits")
     requests = count(round(abs(change)), f"{'more' if change > 0 else 'fewer'} request")
     return f"These rules would answer {about}{requests} from the cache {of}"
 
@@ -295,7 +314,7 @@ def _describe_hits(change: float, result: Mapping[str, Any]) -> str:
 def _describe_time(change: float, then: Mapping[str, Any], now: Mapping[str, Any], *, waits: bool) -> str:
     if not change:
         return "spare no more warehouse time"
-    about = _about(then["savedMs"], now["savedMs"])
+    about = _about(then, now, "savedMs")
     verb = "spare" if change > 0 else "cost"
     time = f"{about}{duration(round(abs(change)))}"
     return f"{verb} users {time} of waiting" if waits else f"{verb} the warehouse {time}"
@@ -323,7 +342,8 @@ def _describe_rate(then: Mapping[str, Any], now: Mapping[str, Any]) -> str:
     return f"; hit rate {percent(before)} → {percent(after)}"
 
 
-def _about(*bounds: Mapping[str, Any]) -> str:
+def _about(then: Mapping[str, Any], now: Mapping[str, Any], *names: str) -> str:
+    bounds = [bounds_of(counts, name) for counts in (then, now) for name in names]
     return "" if all(one["low"] == one["high"] for one in bounds) else "about "
 
 
@@ -359,6 +379,7 @@ def describe_notes(result: Mapping[str, Any]) -> list[str]:
     loses = any(row["from"] in HIT and row["to"] in STORED_MISS for row in result["moved"])
     return [
         _describe_agreement(result),
+        *([describe_sample(result["sample"])] if result.get("sample") else []),
         counted,
         *([others] if changed > 1 else []),
         *([expiry] if loses else []),
@@ -378,9 +399,10 @@ def _describe_agreement(result: Mapping[str, Any]) -> str:
     # Absent in replays of earlier releases.
     requests = calibration.get("requests")
     of = f" in {count(requests['logged'], 'request')}" if requests else ""
+    about = "about " if result.get("sample") else ""
     text = (
-        f"The log of these days has {count(logged, 'hit')}{of}, as the overview has. A replay of the rules "
-        f"that were in force ends as in the log for {percent(calibration['share'])} of "
+        f"The log of these days has {about}{count(logged, 'hit')}{of}, as the overview has. A replay of the "
+        f"rules that were in force ends as in the log for {percent(calibration['share'])} of "
         f"{count(calibration['rows'], 'log entry', 'log entries')}; these also have what waited, was refused "
         "or failed."
     )
@@ -389,8 +411,9 @@ def _describe_agreement(result: Mapping[str, Any]) -> str:
         return text
     seq = against.get("seq")
     before = "the rules in force now" if seq is None else f"revision {seq}"
-    hits = f"{_about(was)}{count(round(middle(was)), 'hit')}"
-    if was["low"] == replayed:
+    hits = f"{_about(against['total'], against['total'], 'hits')}{count(round(middle(was)), 'hit')}"
+    # The counts of a sample are rounded one by one.
+    if isclose(was["low"], replayed, rel_tol=0.001 if result.get("sample") else 0):
         return f"{text} The changes compare with a replay of {before} ({hits})."
     return (
         f"{text} The changes compare with {before} on all days ({hits}); on some of them, other rules were "

@@ -138,6 +138,8 @@ BUILD_BY_HOURS_BYTES = env.int("BUILD_BY_HOURS_BYTES", 8 << 30, validate=_BYTES)
 #: The most days and rows that one replay reads, warm-up included in the rows.
 REPLAY_MAX_DAYS = env.int("REPLAY_MAX_DAYS", 31, validate=Range(1, 366))
 REPLAY_MAX_ROWS = env.int("REPLAY_MAX_ROWS", 20_000_000, validate=Range(1, 1_000_000_000))
+#: Of more rows, a replay and a search for recommendations read a sample.
+REPLAY_EXACT_ROWS = env.int("REPLAY_EXACT_ROWS", 5_000_000, validate=Range(1, 1_000_000_000))
 #: What one replay may take; more memory spills to the disk.
 REPLAY_TIMEOUT_SECONDS = env.float("REPLAY_TIMEOUT_SECONDS", 120.0, validate=Range(1, 540))
 REPLAY_MEMORY_BYTES = env.int("REPLAY_MEMORY_BYTES", 2 << 30, validate=Range(64 << 20, 1 << 50))

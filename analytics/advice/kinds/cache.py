@@ -124,7 +124,7 @@ def find_scopes(current: Current) -> list[Scope]:
     for series in current.series_of(NO_RULE):
         statement = series.statement
         if is_candidate(statement):
-            spent[statement.number] += sum(series.works)
+            spent[statement.number] += series.spent_ms
             statements[statement.number] = statement
     by_table = ByTable(statements.values())
     names = {name for statement in statements.values() for name in statement.names}

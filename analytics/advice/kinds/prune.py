@@ -80,10 +80,10 @@ def _consider(
     conditions: Mapping[str, object],
 ) -> Proposal | None:
     # With hidden literals, each request may have a different result.
-    keys = sum(len(series.times) if series.is_hidden else 1 for series in all_series)
+    keys = sum(series.weight * (len(series.times) if series.is_hidden else 1) for series in all_series)
     if keys < MIN_KEYS:
         return None
-    times = sum(len(series.times) for series in all_series)
+    times = sum(series.weight * len(series.times) for series in all_series)
     saving = find_saving(current.requests, all_series, current.lifetimes[index])
     if saving.high.hits >= MAX_RATE * times:
         return None

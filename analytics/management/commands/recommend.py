@@ -19,6 +19,7 @@ from analytics.advice.recommend import (
 )
 from analytics.advice.search import run_mining
 from analytics.models import Mining, Recommendation
+from analytics.replay.words import describe_sample
 from tenantadmin.lib.core.errors import ApiError
 from tenantadmin.lib.core.formats import money_between, percent
 from tenantadmin.lib.core.rendering import dump_json
@@ -97,6 +98,8 @@ class Command(BaseCommand):
                 *(str(reason[name]) for name in ("statements", "requests")),
                 str(reason["warehouseMs"] // 1000),
             )
+        if sample := report.get("sample"):
+            self.stdout.write(describe_sample(sample))
         text = StringIO()
         console = Console(file=text, highlight=False, markup=False, width=120)
         console.print(table)

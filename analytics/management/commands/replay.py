@@ -14,8 +14,9 @@ from rich.table import Table
 from accounts.management.arguments import add_days, add_tenant
 from analytics.models import ReplayRun
 from analytics.replay.execution import run_next
-from analytics.replay.figures import count_requests
+from analytics.replay.figures import bounds_of, count_requests
 from analytics.replay.runs import describe_replay, queue_replay
+from analytics.replay.words import describe_sample
 from rules.ruleset import read_ruleset
 from tenantadmin.lib.core.errors import ApiError
 from tenantadmin.lib.core.formats import money_between, percent
@@ -45,6 +46,7 @@ class Command(BaseCommand):
         parser.add_argument("--rules", type=Path, metavar="FILE", help='a JSON file: {"rules": [...]}')
         parser.add_argument("--seq", type=int, help="a revision of the rules")
         parser.add_argument("--warmup-days", type=int, default=1, choices=range(8), metavar="N")
+        parser.add_argument("--exact", action="store_true", help="all entries of a large log, not a sample")
         parser.add_argument("--json", action="store_true", help="print the whole result as JSON")
 
     def handle(
@@ -56,6 +58,7 @@ class Command(BaseCommand):
         rules: Path | None,
         seq: int | None,
         warmup_days: int,
+        exact: bool,
         json: bool,
         **_: Any,
     ) -> None:
@@ -69,6 +72,7 @@ class Command(BaseCommand):
                 last_day=last,
                 warmup_days=warmup_days,
                 gateway={},
+                is_exact=exact,
                 actor=_OPERATOR,
             )
             while run.state not in ReplayRun.FINISHED:
@@ -102,9 +106,10 @@ class Command(BaseCommand):
             table.add_row(visible(rule["ruleId"] or "(no rule)"), *_cells(rule, now.get(rule["ruleId"])))
         table.add_row("total", *_cells(result["total"], result["against"]["total"]))
         self._write(table)
-        self.stdout.write(
-            f"Billed: {_billed(result['billed']['total'])}; now: {_billed(result['billed']['against'])}"
-        )
+        if billed := result.get("billed"):
+            self.stdout.write(f"Billed: {_billed(billed['total'])}; now: {_billed(billed['against'])}")
+        if sample := result.get("sample"):
+            self.stdout.write(describe_sample(sample))
         if calibration["causes"]:
             causes = Table(title="Where the replay of the rules in force differs from the log")
             for name in ("log", "replay", "why"):
@@ -124,13 +129,17 @@ class Command(BaseCommand):
 def _cells(counts: dict[str, Any], now: dict[str, Any] | None) -> list[str]:
     return [
         str(count_requests(counts)),
-        _range(counts["hits"]),
-        "-" if now is None else _range(now["hits"]),
-        str(counts["misses"]),
-        _range({name: (value or 0) // 1000 for name, value in counts["savedMs"].items()}),
-        str(counts["spentMs"] // 1000),
-        _range(counts["risk"]),
+        _range(bounds_of(counts, "hits")),
+        "-" if now is None else _range(bounds_of(now, "hits")),
+        _range(bounds_of(counts, "misses")),
+        _range(_seconds(bounds_of(counts, "savedMs"))),
+        _range(_seconds(bounds_of(counts, "spentMs"))),
+        _range(bounds_of(counts, "risk")),
     ]
+
+
+def _seconds(bounds: dict[str, Any]) -> dict[str, Any]:
+    return {name: (value or 0) // 1000 for name, value in bounds.items()}
 
 
 def _billed(billed: dict[str, Any]) -> str:

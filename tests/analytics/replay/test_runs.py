@@ -229,6 +229,28 @@ def test_caps(tenant: UUID, settings: Any) -> None:
     assert 3500 <= int(limited.value.headers["Retry-After"]) <= 3600
 
 
+def test_a_large_log_is_sampled_unless_all_of_it_is_asked_for(tenant: UUID, settings: Any) -> None:
+    settings.REPLAY_EXACT_ROWS = 3
+    whole = queue(tenant)
+    assert queue(tenant, is_exact=True).pk == whole.pk
+    run_all(tenant)
+    settings.REPLAY_EXACT_ROWS = settings.REPLAY_MAX_ROWS = 2
+    sampled = queue(tenant)
+    with pytest.raises(TooLarge, match=r"^The replay has 3 log entries; at most 2 are allowed"):
+        queue(tenant, is_exact=True)
+    settings.REPLAY_MAX_ROWS = 3
+    exact = queue(tenant, is_exact=True)
+    # It is the same input as of a log that is not large.
+    assert exact.pk == whole.pk != sampled.pk
+    run_all(tenant)
+    for run in (whole, sampled):
+        run.refresh_from_db()
+    assert "sample" not in result(whole)
+    assert result(sampled)["sample"]["entries"] <= 3
+    assert "billed" not in result(sampled)
+    assert "billed" in result(whole)
+
+
 def test_a_run_that_takes_too_long_fails(tenant: UUID, settings: Any, monkeypatch: Any) -> None:
     settings.REPLAY_TIMEOUT_SECONDS = 0.05
     monkeypatch.setattr(execution, "LOOK_SECONDS", 0.01)
@@ -590,6 +612,14 @@ def test_the_command_prints_a_table_or_json(tenant: UUID, tmp_path: Path) -> Non
     assert again["total"]["hits"]["low"] == 2
     assert json.loads(replay_command(tenant, "--json"))["moved"] == []
     assert ReplayRun.objects.count() == 2
+
+
+def test_the_command_says_what_was_replayed_of_a_large_log(tenant: UUID, settings: Any) -> None:
+    settings.REPLAY_EXACT_ROWS = 2
+    printed = replay_command(tenant)
+    assert "Replayed were 100% of the log entries: 3 of 1 statement with their values" in printed
+    assert "Billed" not in printed
+    assert "Replayed" not in replay_command(tenant, "--exact")
 
 
 def test_the_command_says_where_the_log_differs(tenant: UUID) -> None:
