@@ -16,7 +16,15 @@ import pyarrow as pa
 
 from accounts.tenants.pricing import Pricing
 from logs.columns import COLUMNS
-from logs.definitions import DECIDED, EXECUTED, FAILED, MEASURED, MEASURED_MISS, WAREHOUSE_TIME
+from logs.definitions import (
+    ANSWERED_BY_OWN_CACHE,
+    DECIDED,
+    EXECUTED,
+    FAILED,
+    MEASURED,
+    MEASURED_MISS,
+    WAREHOUSE_TIME,
+)
 from logs.quoting import quote_name, quote_text, quote_texts
 from rules.conditions.keys import CONDITION_KEYS
 from rules.language import VARY_COLUMNS
@@ -90,6 +98,7 @@ class Job:
         hour: the current hour of the day (UTC). The cost of publishing has it as ``now``.
         tables: what the tenant says of its tables.
         pricing: how the warehouse bills its time.
+        is_assessment: the log is a warehouse's own history. A column that it has nowhere counts as null.
     """
 
     files: Sequence[DayFile]
@@ -106,6 +115,7 @@ class Job:
     hour: int = 0
     tables: WarehouseTables = ANY_TABLES
     pricing: Pricing = field(default_factory=lambda: Pricing.of([]))
+    is_assessment: bool = False
 
     @property
     def rulesets_in_force(self) -> Sequence[Ruleset]:
@@ -234,11 +244,13 @@ class LoadedRequests:
 
     Attributes:
         empty_columns: the columns of the rules that are null in every row, of each day that is left out.
+        absent_columns: those that are null in every row of an assessment.
         restarts: the sorted times (epoch ms) at which the cache was emptied.
         is_exact: the log hides no literals, not even on warm-up days.
     """
 
     empty_columns: Mapping[date, list[str]]
+    absent_columns: Sequence[str]
     decidable: int
     outside: int
     exact: int
@@ -255,6 +267,7 @@ def load_requests(
     first_day: date,
     columns: Collection[str],
     changes: Sequence[int],
+    is_assessment: bool = False,
 ) -> LoadedRequests:
     """Create the tables ``request``, ``shape``, ``statement`` and ``table_list`` for a replay.
 
@@ -264,9 +277,10 @@ def load_requests(
         first_day: the first day that is counted. The days before it only fill the cache.
         columns: the columns that the rules read.
         changes: the times of ruleset writes (epoch ms).
+        is_assessment: no day is left out.
     """
     _make_log_view(connection, files, first_day=first_day)
-    outside, left_out = _read_days(connection, sorted(columns))
+    outside, left_out, absent = _read_days(connection, sorted(columns), is_assessment=is_assessment)
     kept = [file for file in files if file.day not in left_out]
     _make_log_view(connection, kept, first_day=first_day)
     load_identities(connection)
@@ -289,6 +303,7 @@ def load_requests(
     ).fetchall()[0]
     return LoadedRequests(
         empty_columns=left_out,
+        absent_columns=absent,
         decidable=decidable,
         outside=outside,
         exact=exact,
@@ -299,8 +314,11 @@ def load_requests(
     )
 
 
-def _read_days(connection: DuckDBPyConnection, columns: Sequence[str]) -> tuple[int, dict[date, list[str]]]:
-    """Return the number of rows outside, and the columns for which each day that is left out lacks values.
+def _read_days(
+    connection: DuckDBPyConnection, columns: Sequence[str], *, is_assessment: bool
+) -> tuple[int, dict[date, list[str]], list[str]]:
+    """Return the number of rows outside, the columns for which each day that is left out lacks values, and
+    those that an assessment has nowhere.
 
     A day is left out if its log may be older than a column. Requests may be without an optional column: once
     the log has it, null is a value.
@@ -313,16 +331,22 @@ def _read_days(connection: DuckDBPyConnection, columns: Sequence[str]) -> tuple[
         """
     ).fetchall()
     known: set[str] = set()
+    absent = set(columns) if is_assessment else set()
     left_out = {}
     outside = 0
     for day, is_counted, rows, decidable, *values in days:
         filled = {name for name, number in zip(columns, values, strict=True) if number}
-        if decidable and (empty := [name for name in columns if name not in filled | known]):
+        absent -= filled
+        if (
+            not is_assessment
+            and decidable
+            and (empty := [name for name in columns if name not in filled | known])
+        ):
             left_out[day] = empty
         elif is_counted:
             outside += rows - decidable
         known |= _OPTIONAL & filled
-    return outside, left_out
+    return outside, left_out, sorted(absent)
 
 
 def _make_log_view(connection: DuckDBPyConnection, files: Sequence[DayFile], *, first_day: date) -> None:
@@ -380,10 +404,12 @@ def _load_rows(connection: DuckDBPyConnection, columns: Collection[str]) -> None
             ) AS n,
             log.timestamp AS requested_at, is_counted, logId AS log_id, cacheStatus AS logged,
             matchedRule AS logged_rule, cacheKeyVersion AS key_version, shape.shape,
-            statement.statement, pair.pair, table_list.table_list, statement.mean_ms,
-            CASE WHEN {MEASURED_MISS}
+            statement.statement, pair.pair, table_list.table_list,
+            if(log.{ANSWERED_BY_OWN_CACHE}, 0, statement.mean_ms) AS mean_ms,
+            CASE WHEN log.{ANSWERED_BY_OWN_CACHE} THEN 0 WHEN {MEASURED_MISS}
                 THEN warehouseExecutionTimeMs ELSE statement.mean_ms END AS work_ms,
-            CASE WHEN {EXECUTED} AND {MEASURED} THEN warehouseExecutionTimeMs
+            CASE WHEN log.{ANSWERED_BY_OWN_CACHE} THEN NULL
+                WHEN {EXECUTED} AND {MEASURED} THEN warehouseExecutionTimeMs
                 WHEN {FAILED.not_of("cacheStatus")} AND statement.is_measured THEN statement.mean_ms
                 END AS took_ms,
             day,

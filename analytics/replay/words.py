@@ -59,6 +59,7 @@ _CAVEATS: Final = {
     Caveat.GATEWAY_UNKNOWN: "The log does not say what the Gateway declines by itself: the bounds are wider.",
     Caveat.KEYS_PER_USER: "The Gateway of this log keeps users apart, also where the rules do not vary.",
     Caveat.DAYS_LEFT_OUT: "Days without usable entries in the log were left out.",
+    Caveat.COLUMNS_ABSENT: "The history of the warehouse lacks what rules test, so they count as absent.",
     Caveat.COLD_START: "The days before the window have no data: the cache starts cold.",
     Caveat.CACHE_DISABLED: "The configuration switches caching off: the Gateway declines every cache rule.",
     Caveat.CALIBRATION_FAIR: "The replay of the rules in force differs a little from the log.",
@@ -363,10 +364,20 @@ def describe_notes(result: Mapping[str, Any]) -> list[str]:
         *([others] if changed > 1 else []),
         *([expiry] if loses else []),
         *(
-            describe_left_out(result["window"]) if code == Caveat.DAYS_LEFT_OUT else describe_caveat(code)
+            describe_left_out(result["window"])
+            if code == Caveat.DAYS_LEFT_OUT
+            else _describe_absent(result["window"])
+            if code == Caveat.COLUMNS_ABSENT
+            else describe_caveat(code)
             for code in result["caveats"]
         ),
     ]
+
+
+def _describe_absent(window: Mapping[str, Any]) -> str:
+    """Say what the history of an assessment lacks."""
+    names = ", ".join(window["absentColumns"])
+    return f"The history of the warehouse has nothing for {names}: rules that test it read it as absent."
 
 
 def _describe_agreement(result: Mapping[str, Any]) -> str:
