@@ -122,6 +122,7 @@ class Standardizer:
     def __init__(self, source: Source) -> None:
         self._dialect = Dialect.get_or_raise(_DIALECTS[source])
         self._literals = _LITERAL_PATTERNS[source]
+        self._unclear = _UNCLEAR[source]
         #: By text without literals, what it stands for; None if only sqlglot finds its literals.
         self._templates: _Memory[str, str | None] = _Memory()
         self._facts: _Memory[tuple[str, str, str], Facts] = _Memory()
@@ -156,7 +157,7 @@ class Standardizer:
 
     def _split(self, text: str, parameters: Sequence[str | None] | None) -> _Tokens | None:
         """Return the text without literals, and these as JSON; None if sqlglot finds no tokens."""
-        guess = None if parameters or len(text) > _MAX_REMEMBERED else _guess(text, self._literals)
+        guess = None if parameters or len(text) > _MAX_REMEMBERED else _guess(text, self._literals, self._unclear)
         if guess is not None and guess.text in self._templates:
             template = self._templates[guess.text]
             if template is not None:
@@ -337,15 +338,21 @@ _LITERAL_PATTERNS: Final = {
     )
 }
 #: What makes the end of a text or a comment a matter of the dialect.
-_UNCLEAR: Final = re.compile(r"\\|\$\w*\$|/\*(?:(?!\*/)[\s\S])*/\*")
+_ENDS: Final = r"\\|\$\w*\$|/\*(?:(?!\*/)[\s\S])*/\*"
+_UNCLEAR: Final = {
+    Source.SNOWFLAKE: re.compile(_ENDS),
+    # Two quotes end one text and begin another.
+    Source.DATABRICKS: re.compile(f"{_ENDS}|''"),
+    Source.POSTGRESQL: re.compile(_ENDS),
+}
 
 
-def _guess(text: str, pattern: re.Pattern[str]) -> _Tokens | None:
+def _guess(text: str, pattern: re.Pattern[str], unclear: re.Pattern[str]) -> _Tokens | None:
     """Return the text and the literals as `_without_literals`, but for the spaces; None if it is unclear.
 
     Marks that no text has stand for literals.
     """
-    if "\0" in text or _UNCLEAR.search(text):
+    if "\0" in text or unclear.search(text):
         return None
     values: list[str] = []
 

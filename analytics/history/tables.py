@@ -78,10 +78,8 @@ def unchanging(path: Path) -> Iterator[None]:
 
 def open_text(path: Path) -> TextIOWrapper:
     """Open a text in UTF-8, with or without a byte order mark, also compressed."""
-    raw = path.open("rb")
-    is_gzip = raw.read(2) == _GZIP
-    raw.seek(0)
-    return TextIOWrapper(gzip.GzipFile(fileobj=raw) if is_gzip else raw, "utf-8-sig", newline="")
+    raw = gzip.open(path) if _is_gzip(path) else path.open("rb")
+    return TextIOWrapper(raw, "utf-8-sig", newline="")
 
 
 def read_records(
@@ -221,10 +219,10 @@ def _read_json(
     with unchanging(path), duckdb.connect(config={"memory_limit": "1GB", "threads": 1}) as engine:
         query = (
             f"SELECT json FROM read_json_objects({quote_text(str(path))}, format = 'auto', "  # noqa: S608
-            f"compression = '{'gzip' if _is_gzip(path) else 'none'}', maximum_object_size = {_MAX_VALUE})"
+            f"compression = '{'gzip' if _is_gzip(path) else 'uncompressed'}', maximum_object_size = {_MAX_VALUE})"
         )
         try:
-            batches = engine.sql(query).fetch_arrow_reader(_BATCH_ROWS)
+            batches = engine.sql(query).to_arrow_reader(_BATCH_ROWS)
             for batch in batches:
                 for text in batch.column(0).to_pylist():
                     number += 1

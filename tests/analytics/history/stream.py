@@ -41,11 +41,11 @@ class Sent:
 
 def make_stream(count: int, seed: int = 1) -> list[Sent]:
     """Return statements of three days, whose times have milliseconds."""
-    chance = random.Random(seed)
+    chance = random.Random(seed)  # noqa: S311
     shapes: list[tuple[str, tuple[str, ...], str]] = [
         ("SELECT sum(amount) FROM sales.orders WHERE day = ? AND region = ?", ("sales.orders",), "SELECT"),
         (
-            "WITH top AS (SELECT * FROM sales.orders LIMIT ?) SELECT * FROM top JOIN crm.people p ON p.id = ?",
+            "WITH top AS (SELECT * FROM sales.orders LIMIT ?) SELECT * FROM top JOIN crm.people p ON id = ?",
             ("sales.orders", "crm.people"),
             "SELECT",
         ),
@@ -79,7 +79,8 @@ def as_snowflake(sent: list[Sent]) -> bytes:
     ]  # fmt: skip
     rows = [
         [
-            f"q-{number}", one.written, "SHOP", "PUBLIC", one.kind, 5, one.user, "WH", "X-Small", 1, "SUCCESS",
+            f"q-{number}", one.written, "SHOP", "PUBLIC", one.kind, 5, one.user, "WH", "X-Small", 1,
+            "SUCCESS",
             f"{_zoned(one.at.astimezone(UTC) - timedelta(hours=8))} -0800", one.ms + 3, one.ms, 100, "R",
         ]
         for number, one in enumerate(sent)
@@ -97,7 +98,8 @@ def as_databricks(sent: list[Sent]) -> bytes:
                 "session_id": "s",
                 "execution_status": "FINISHED",
                 "compute": {"type": "WAREHOUSE", "warehouse_id": "w1"},
-                "statement_text": one.written.replace('"', "`"),
+                # Two quotes end one text and begin another.
+                "statement_text": one.written.replace("''", "\\'").replace('"', "`"),
                 "statement_type": one.kind,
                 "start_time": f"{one.at:%Y-%m-%dT%H:%M:%S}.{one.at.microsecond // 1000:03}Z",
                 "total_duration_ms": one.ms + 3,

@@ -186,8 +186,8 @@ def test_a_statement_and_its_duration_on_another_line_are_one(tmp_path: Path) ->
         + line("no such column", severity="ERROR", statement="SELECT nothing", line_num=7)
     )
     assert statements(body, tmp_path) == [
-        ("SELECT ?", "[2]", 3, "PASSTHROUGH"),
         ("SELECT ?", "[1]", 2, "PASSTHROUGH"),
+        ("SELECT ?", "[2]", 3, "PASSTHROUGH"),
         ("SELECT nothing", "[]", None, "ERROR"),
     ]
 
