@@ -24,6 +24,7 @@ from accounts.tenants.pricing import Pricing
 from analytics.advice.proposal import read_edits
 from analytics.advice.recommend import list_recommendations, queue_mining
 from analytics.advice.search import run_mining
+from analytics.advice.words import explain_nothing
 from analytics.assessments.measure import bill_hosts, measure_repeats
 from analytics.history.entries import Choices, Read, write_entries
 from analytics.history.metering import credits_per_hour
@@ -439,7 +440,4 @@ def _notes(read: Read, mining: Mining, left_out: Sequence[str]) -> list[str]:
     if read.truncated:
         notes.append(f"{read.truncated} statements are cut by the source, so nothing is said of them.")
     notes += [f"Not with the others: {title}" for title in left_out]
-    report = mining.report or {}
-    for reason in report.get("notProposed", []):
-        notes.append(f"{reason['requests']} requests without a rule: {reason['why']}")
-    return notes
+    return [*notes, *(f"Without a rule: {text}" for text in explain_nothing(mining.report or {}))]
