@@ -22,7 +22,11 @@ class Assessment(models.Model):
     report = models.JSONField(null=True)
 
     class Meta:
-        ordering = ("-created_at", "tenant_id")
+        ordering = ("-created_at", "-tenant_id")
+        indexes = (
+            models.Index(fields=["-created_at", "-tenant_id"], name="assessment_by_time"),
+            models.Index(fields=["name", "owner"], name="assessment_by_name"),
+        )
 
     def __str__(self) -> str:
         return f"assessment {self.tenant_id}"
