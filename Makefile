@@ -31,7 +31,7 @@ RUN_REQUIREMENTS := requirements.txt requirements-embedded.txt
 DEV_REQUIREMENTS := $(RUN_REQUIREMENTS) requirements-dev.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-slow test-image test-sail test-spark test-sqlalchemy test-superset test-providers test-ceph browser coverage mutants lint format bench fuzz contract screenshots clients lock clean
+.PHONY: help run assess test test-slow test-image test-sail test-spark test-sqlalchemy test-superset test-providers test-ceph browser coverage mutants lint format bench fuzz contract screenshots clients lock clean
 
 help: ## Say what can be made
 	@sed -n 's/^\([a-z-]*\):.*## /make \1\t/p' Makefile | expand -t 14
@@ -39,6 +39,11 @@ help: ## Say what can be made
 run: .venv/run.stamp ## Run the whole service with demo data, on PORT (default 8000)
 	@echo "Starting"
 	@exec $(BIN)/python manage.py serve --demo
+
+assess: .venv/run.stamp ## Say what a cache would save, from a warehouse's history: FILE=… FROM=snowflake|databricks|postgresql
+	@test -n "$(FILE)" -a -n "$(FROM)" || { echo "Say which file: make assess FILE=history.csv FROM=snowflake (docs/assess.md)"; exit 1; }
+	@export DJANGO_DEBUG=true; $(BIN)/python manage.py migrate --verbosity 0 && \
+		$(BIN)/python manage.py assess $(FILE) --from $(FROM) $(ARGS)
 
 # Some tests wait for deadlines, so there are more workers than processors.
 PARALLEL := -n $$(( ($$(nproc) * 3 + 1) / 2 )) --dist worksteal

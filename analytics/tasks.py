@@ -22,6 +22,7 @@ from analytics import queues
 from analytics.advice.follow import find_tenants_to_measure, measure_tenant_effects
 from analytics.advice.recommend import queue_mining
 from analytics.advice.search import find_tenants_to_mine, run_mining
+from analytics.assessments.removal import remove_old_assessments
 from analytics.models import Build
 from analytics.numbers.by_hours import build_part
 from analytics.numbers.days import find_stale_days, rebuild_day
@@ -252,6 +253,7 @@ def clean_up() -> None:
     delete_old_replays()
     delete_old_exchanges()
     delete_old_messages()
+    remove_old_assessments()
 
 
 @shared_task

@@ -301,6 +301,7 @@ WITH entries AS NOT MATERIALIZED (
     WHERE day BETWEEN $before AND $last
         AND (cacheStatus IN ('HIT', 'HOLD', 'MISS', 'BYPASS', 'PASSTHROUGH')
             OR (cacheStatus = 'ERROR' AND warehouseExecutionTimeMs IS NOT NULL))
+        AND NOT (operationType IS NOT DISTINCT FROM 'RESULT_CACHE')
 ),
 means AS (
     SELECT statement, sum(ms) // count(*) AS mean

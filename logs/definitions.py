@@ -153,6 +153,14 @@ ENDED_AT: Final = "timestamp + greatest(coalesce(warehouseExecutionTimeMs, 0), 0
 HOUR: Final = "(timestamp % 86400000 + 86400000) % 86400000 // 3600000"
 
 
+#: The ``operationType`` of what the warehouse's own cache of results answered, in a history that a warehouse
+#: wrote itself. A Gateway never logs it. It neither wakes the warehouse nor takes its time.
+OWN_CACHE: Final = "RESULT_CACHE"
+
+
+ANSWERED_BY_OWN_CACHE: Final = f"operationType IS NOT DISTINCT FROM '{OWN_CACHE}'"
+
+
 #: The conditions that the dashboard writes SQL with.
 PAGE_DEFINITIONS: Final = {
     "requests": str(REQUEST),

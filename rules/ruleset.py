@@ -68,6 +68,7 @@ class RulesetState:
     caching: CachingDefaults
     tables: WarehouseTables
     prices: Sequence[Mapping[str, Any]]
+    kind: str
 
     @property
     def etag(self) -> str:
@@ -152,6 +153,7 @@ def read_ruleset(tenant_id: UUID) -> RulesetState:
         caching=CachingDefaults.of(ruleset.tenant.config.document),
         tables=WarehouseTables.of(ruleset.tenant.config.document),
         prices=prices(ruleset.tenant.config.document),
+        kind=ruleset.tenant.kind,
     )
 
 

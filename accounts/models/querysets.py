@@ -54,6 +54,13 @@ class PendingQuerySet(models.QuerySet[Row]):
 
 
 class TenantQuerySet(DeletableQuerySet[Row]):
+    def customers(self) -> Self:
+        """Return the tenants that a Gateway serves: no assessments."""
+        return self.filter(kind="customer")
+
+    def assessments(self) -> Self:
+        return self.filter(kind="assessment")
+
     def with_scope(self, scope: str, access: Access) -> Self:
         """Return the tenants on which ``access`` has ``scope``."""
         return self.filter(access.as_q(scope, tenant="pk", account="account_id"))

@@ -28,6 +28,13 @@ def tenant_name_key(name: str) -> str:
     return fold_name(name.strip())
 
 
+class TenantKind(models.TextChoices):
+    """What a tenant is for. An assessment has a warehouse's own history for a log, and no Gateway."""
+
+    CUSTOMER = "customer", "Customer"
+    ASSESSMENT = "assessment", "Assessment"
+
+
 class Tenant(models.Model):
     """A tenant of the Gateway; a tombstone once ``deleted_at`` is set."""
 
@@ -39,6 +46,9 @@ class Tenant(models.Model):
     #: Increases on every write of the configuration or the rules, and on deletion.
     modified_at = models.DateTimeField(default=now, editable=False, db_index=True)
     deleted_at = models.DateTimeField(null=True, blank=True, editable=False)
+    kind = models.CharField(
+        max_length=10, choices=TenantKind, default=TenantKind.CUSTOMER, db_default=TenantKind.CUSTOMER
+    )
 
     objects = TenantQuerySet.as_manager()
 

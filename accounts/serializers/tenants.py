@@ -295,6 +295,7 @@ class TenantConfigBody(WritableConfig):
     access = StaffAccess(required=False, help_text="Stays if absent. Only signed-in owners change it.")
     plan = IgnoredField(required=False)
     modifiedAt = IgnoredField(required=False)
+    kind = IgnoredField(required=False)
 
 
 def parse_config(document: Any) -> SentConfig:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 from uuid import UUID
 
 from django.db import transaction
+from msgspec import Meta
 
 from accounts.diff import diff_documents, equal_values, summarize_fields
 from accounts.events import record_event
@@ -15,7 +16,7 @@ from accounts.models import Tenant, TenantConfig
 from accounts.models.billing import Plan
 from accounts.models.events import EventKind
 from accounts.models.history import RevisionAction, RevisionKind
-from accounts.models.tenants import StaffApproval, tenant_name_key
+from accounts.models.tenants import StaffApproval, TenantKind, tenant_name_key
 from accounts.revisions import append_revision, require_unchanged
 from accounts.tenants.documents import tenant_documents
 from accounts.tenants.errors import TenantNotFound, database_refusals
@@ -66,6 +67,11 @@ class TenantConfigDocument(JsonStruct):
     created_at: Timestamp
     modified_at: Timestamp
     seq: Count
+    kind: Annotated[
+        str | None,
+        one_of([TenantKind.ASSESSMENT.value]),
+        Meta(description="Absent: a customer's. An assessment has a warehouse's own history for a log."),
+    ] = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +85,7 @@ class ConfigState:
     modified_at: dt.datetime
     seq: int
     document: Mapping[str, Any]
+    kind: str
 
     @property
     def etag(self) -> str:
@@ -95,6 +102,7 @@ class ConfigState:
             logging=self.document["logging"],
             labels=self.document["labels"],
             access={"staffApproval": staff_approval(self.document)},
+            kind=None if self.kind == TenantKind.CUSTOMER else self.kind,
         )
 
 
@@ -154,6 +162,7 @@ def read_config(tenant_id: UUID) -> ConfigState:
         modified_at=config.modified_at,
         seq=config.seq,
         document=config.document,
+        kind=config.tenant.kind,
     )
 
 

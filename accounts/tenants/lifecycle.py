@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from django.conf import settings
 from django.db import transaction
+from django.utils.module_loading import import_string
 
 from accounts.diff import diff_documents, summarize_fields
 from accounts.events import SYSTEM, record_event
@@ -17,7 +18,7 @@ from accounts.limits import limits_of, require_within
 from accounts.models import Account, Tenant, TenantConfig, User
 from accounts.models.events import EventKind
 from accounts.models.history import RevisionAction, RevisionKind
-from accounts.models.tenants import tenant_name_key
+from accounts.models.tenants import TenantKind, tenant_name_key
 from accounts.models.users import MembershipRole
 from accounts.readers.grants import RemoveTenants
 from accounts.readers.memberships import SetMembership
@@ -58,6 +59,7 @@ def create_tenant(
     actor: str,
     owner: User | None = None,
     created_at: dt.datetime | None = None,
+    kind: str = TenantKind.CUSTOMER,
 ) -> ConfigState:
     """Create a tenant with both its documents; ``owner`` becomes its first member.
 
@@ -78,7 +80,8 @@ def create_tenant(
         account = Account.objects.live().select_for_update(no_key=True).filter(pk=account_id).first()
         if account is None:
             raise AccountNotFound
-        _require_plan_allows(account, fqdns=len(names))
+        if kind == TenantKind.CUSTOMER:
+            _require_plan_allows(account, fqdns=len(names))
         stamp = new_stamp(Tenant, "modified_at")
         created_at = created_at or stamp
         tenant = Tenant.objects.create(
@@ -87,6 +90,7 @@ def create_tenant(
             name_key=tenant_name_key(checked["tenantName"]),
             created_at=created_at,
             modified_at=stamp,
+            kind=kind,
         )
         TenantConfig.objects.create(tenant=tenant, document=checked, modified_at=created_at)
         change = FqdnChange.between((), names)
@@ -117,6 +121,7 @@ def create_tenant(
         modified_at=created_at,
         seq=0,
         document=checked,
+        kind=kind,
     )
 
 
@@ -153,7 +158,7 @@ def create_tenant_for(principal: Principal, *, account_id: UUID, document: Mappi
 def _require_plan_allows(account: Account, *, fqdns: int) -> None:
     limits = limits_of(account.plan)
     if limits.tenants is not None:
-        live = account.tenants.live().count()
+        live = account.tenants.live().customers().count()
         require_within(limits.tenants, count=live + 1, what="tenants", plan=account.plan, path="/accountId")
     require_within(limits.fqdns, count=fqdns, what="FQDNs per tenant", plan=account.plan, path="/fqdns")
 
@@ -161,7 +166,8 @@ def _require_plan_allows(account: Account, *, fqdns: int) -> None:
 def delete_tenant(*, tenant_id: UUID, actor: str) -> int:
     """Turn a live tenant into a tombstone; return how many documents were deleted (``deletedFiles``).
 
-    Its host names become tombstones too; history, logs, summaries and memberships stay.
+    Its host names become tombstones too; history, logs, summaries and memberships stay. Of an assessment,
+    only the history stays.
 
     Raises:
         TenantNotFound: there is no such live tenant.
@@ -188,8 +194,21 @@ def delete_tenant(*, tenant_id: UUID, actor: str) -> int:
         for stored in documents:
             stored.delete(tenant=tenant, actor=actor, at=deleted_at)
         release_fqdns(tenant_id=tenant_id, names=None, at=deleted_at)
-        Tenant.objects.filter(pk=tenant_id).update(deleted_at=deleted_at)
+        if tenant.kind == TenantKind.ASSESSMENT:
+            _remove_at_once(tenant_id)
+        else:
+            Tenant.objects.filter(pk=tenant_id).update(deleted_at=deleted_at)
     return 1 + len(documents)
+
+
+def _remove_at_once(tenant_id: UUID) -> None:
+    """Remove the row of an assessment, and its data when the transaction commits.
+
+    If the process ends before that, a job removes the data.
+    """
+    change_readers(Author(SYSTEM), RemoveTenants([tenant_id]))
+    remove = import_string(settings.ASSESSMENT_DATA)
+    transaction.on_commit(lambda: remove(tenant_id), robust=True)
 
 
 def restore_tenant(*, tenant_id: UUID, actor: str) -> ConfigState:

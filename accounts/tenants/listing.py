@@ -97,7 +97,7 @@ def read_manifest(principal: Principal, query: ManifestQuery) -> Manifest:
 
 
 def _listed(principal: Principal) -> TenantQuerySet[Tenant]:
-    return Tenant.objects.with_scope(Scope.CONFIG_READ, principal.on_listed_tenants)
+    return Tenant.objects.customers().with_scope(Scope.CONFIG_READ, principal.on_listed_tenants)
 
 
 def _wanted(query: ManifestQuery) -> Q:

@@ -18,6 +18,7 @@ from analytics.models import (
     Alert,
     AlertDelivery,
     AlertFiring,
+    Assessment,
     Build,
     DayRollup,
     Digest,
@@ -384,6 +385,13 @@ class MiningAdmin(NamingAdmin):
     list_display = ("requested_at", "tenant_id", "state", "finished_at", shortened("error"))
     list_filter = ("state",)
     ordering = ("-requested_at", "-pk")
+    search_fields = ("tenant_id",)
+
+
+@admin.register(Assessment)
+class AssessmentAdmin(NamingAdmin):
+    list_display = ("created_at", "tenant_id", "source", "owner")
+    list_filter = ("source",)
     search_fields = ("tenant_id",)
 
 

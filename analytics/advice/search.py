@@ -13,6 +13,7 @@ from django.conf import settings
 from django.db import transaction
 
 from accounts.events import SYSTEM
+from accounts.models import Tenant
 from accounts.tenants.errors import TenantNotFound
 from accounts.tenants.listing import require_live_tenant
 from analytics.advice.mine import MAX_PROPOSALS, AdviceReport, mine
@@ -240,6 +241,7 @@ def find_tenants_to_mine() -> list[UUID]:
     """Return the tenants with logs in the last `DAYS` days."""
     since = now().date() - timedelta(days=DAYS)
     recent = Partition.objects.filter(day__gte=since).exclude(file="").order_by()
+    recent = recent.exclude(tenant_id__in=Tenant.objects.assessments().values("pk"))
     return sorted(set(recent.values_list("tenant_id", flat=True)))
 
 

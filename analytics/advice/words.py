@@ -37,6 +37,27 @@ REASONS: Final = {
     "too-little-to-save": "They are too rarely asked again, or too cheap, to be worth a rule.",
     "decided-not-to-cache": "A rule bypasses or denies these requests. Recommendations never undo that.",
 }
+
+
+def explain_nothing(report: Mapping[str, Any]) -> list[str]:
+    """Say why a search found nothing: a sentence for each reason, that with the most warehouse time first.
+
+    ``report`` is a `MiningReport`.
+    """
+    if report["basedOn"]["window"] is None:
+        return ["The tenant has no logs."]
+    reasons = sorted(report["notProposed"], key=lambda reason: -reason["warehouseMs"])
+    if not reasons and not report["rows"]["decidable"]:
+        return ["No entry of these days has a statement, a time and a status, so rules decide nothing."]
+    if not reasons:
+        return ["Rules answer all requests of these days, or no request reached the warehouse."]
+    return [
+        f"{formats.count(reason['requests'], 'request')}, {formats.duration(reason['warehouseMs'])} of warehouse time: "
+        f"{reason['why']}"
+        for reason in reasons
+    ]
+
+
 #: A time below this share of the longest one is not shown beside it: a reader would look for what joins them.
 _SHOWN: Final = 0.05
 _PURPOSES: Final = {

@@ -6,6 +6,7 @@ They refer to tenants by id, not by foreign key, because summaries outlive tenan
 from __future__ import annotations
 
 from analytics.models.advice import Effect, Mining, Recommendation, ReplayRun
+from analytics.models.assessments import Assessment
 from analytics.models.summaries import Build, DayRollup, Kind, MergedRollup, SummaryDocument, TenantHealth
 from analytics.models.watch import (
     Alert,
@@ -24,6 +25,7 @@ __all__ = [
     "AlertDelivery",
     "AlertFiring",
     "AlertKind",
+    "Assessment",
     "Build",
     "DayRollup",
     "Digest",

@@ -151,6 +151,7 @@ class Replayer:
             and replace(
                 job.sampling, firing=[rule for rules in rulesets for rule in rules], tables=job.tables
             ),
+            is_assessment=job.is_assessment,
         )
         report(0.3)
         self.gateway = learn_gateway(connection, job, restarts=self._loaded.restarts)
@@ -163,6 +164,7 @@ class Replayer:
                 warmup_days=job.warmup_days,
                 days_left_out=sorted({*empty, *missing}),
                 empty_columns={day.isoformat(): names for day, names in empty.items()},
+                absent_columns=self._loaded.absent_columns or None,
             ),
             rows=ReplayRows.of(self._loaded),
             gateway=LearnedGateway.of(self.gateway),
@@ -266,6 +268,7 @@ class Replayer:
             Caveat.GATEWAY_UNKNOWN: self._is_gateway_unknown or (subject and len(subject.runs) > 1),
             Caveat.KEYS_PER_USER: self.gateway.keys_per_user is True,
             Caveat.DAYS_LEFT_OUT: bool(self.input.window.days_left_out),
+            Caveat.COLUMNS_ABSENT: bool(self._loaded.absent_columns),
             Caveat.COLD_START: not is_warmed_up,
             Caveat.CALIBRATION_FAIR: grade == "fair",
             Caveat.CALIBRATION_POOR: grade == "poor",

@@ -21,6 +21,7 @@ from django.db import IntegrityError, connection, transaction
 
 from accounts.models import Tenant
 from accounts.models.history import RevisionKind
+from accounts.models.tenants import TenantKind
 from accounts.revisions import DocumentHistory
 from accounts.tenants.pricing import Pricing
 from analytics.models import ReplayRun
@@ -180,6 +181,7 @@ class Input:
     cache_enabled: bool
     tables: WarehouseTables
     prices: Sequence[Mapping[str, Any]]
+    is_assessment: bool
 
     @property
     def rows(self) -> int:
@@ -202,6 +204,7 @@ class Input:
             (self.current, self.in_force, self.changes, self.markers, self.cache_enabled),
             (_VERSION, self.prices, self.tables),
             *([settings.REPLAY_EXACT_ROWS] if self.is_sampled else []),
+            *([True] if self.is_assessment else ()),
         )
         return hashlib.sha256(msgspec.json.encode(parts, order="deterministic")).hexdigest()
 
@@ -232,6 +235,7 @@ class Input:
             pricing=Pricing.of(self.prices),
             hour=now().hour,
             sampling=self._sampling() if self.is_sampled else None,
+            is_assessment=self.is_assessment,
         )
 
     def _sampling(self) -> Sampling:
@@ -262,18 +266,25 @@ def collect_input(request: Request) -> Input:
         .order_by("seq")
         .values_list("seq", "changed_at")
     )
+    # No Gateway was there while a warehouse wrote its history, so no write of the rules emptied a cache.
+    is_assessment = ruleset.kind == TenantKind.ASSESSMENT
     days = partitions_with_file(tenant=request.tenant_id).filter(day__range=(first, request.last_day))
     return Input(
         request,
         partitions=[(day.day, day.build, day.files, day.rows) for day in days.defer("hours")],
         current=current,
         seq=ruleset.seq,
-        in_force=_find_rulesets_in_force(request.tenant_id, changes, current=current, start=start),
-        changes=[epoch_ms(changed_at) for _, changed_at in changes if changed_at >= start],
+        in_force=[(0, [])]
+        if is_assessment
+        else _find_rulesets_in_force(request.tenant_id, changes, current=current, start=start),
+        changes=[
+            epoch_ms(changed_at) for _, changed_at in changes if changed_at >= start and not is_assessment
+        ],
         markers=[(marker.target_rule_id, epoch_ms(marker.invalidated_at)) for marker in markers],
         cache_enabled=ruleset.caching.enabled,
         tables=ruleset.tables,
         prices=ruleset.prices,
+        is_assessment=is_assessment,
     )
 
 

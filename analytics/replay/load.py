@@ -18,7 +18,14 @@ from accounts.tenants.pricing import Pricing
 from analytics.replay.identity import load_identities, load_statements
 from analytics.replay.sample import draw_sample
 from logs.columns import COLUMNS
-from logs.definitions import DECIDED, EXECUTED, FAILED, MEASURED, MEASURED_MISS
+from logs.definitions import (
+    ANSWERED_BY_OWN_CACHE,
+    DECIDED,
+    EXECUTED,
+    FAILED,
+    MEASURED,
+    MEASURED_MISS,
+)
 from logs.quoting import quote_name, quote_text, quote_texts
 from rules.conditions.keys import CONDITION_KEYS
 from rules.language import VARY_COLUMNS
@@ -94,6 +101,7 @@ class Job:
         tables: what the tenant says of its tables.
         pricing: how the warehouse bills its time.
         sampling: how to choose the identities that are replayed; None for all.
+        is_assessment: the log is a warehouse's own history. A column that it has nowhere counts as null.
     """
 
     files: Sequence[DayFile]
@@ -111,6 +119,7 @@ class Job:
     tables: WarehouseTables = ANY_TABLES
     pricing: Pricing = field(default_factory=lambda: Pricing.of([]))
     sampling: Sampling | None = None
+    is_assessment: bool = False
 
     @property
     def rulesets_in_force(self) -> Sequence[Ruleset]:
@@ -179,12 +188,14 @@ class LoadedRequests:
 
     Attributes:
         empty_columns: the columns of the rules that are null in every row, of each day that is left out.
+        absent_columns: those that are null in every row of an assessment.
         restarts: the sorted times (epoch ms) at which the cache was emptied.
         is_exact: the log hides no literals, not even on warm-up days.
         sample: what was loaded of them; None for all.
     """
 
     empty_columns: Mapping[date, list[str]]
+    absent_columns: Sequence[str]
     decidable: int
     outside: int
     exact: int
@@ -203,6 +214,7 @@ def load_requests(
     columns: Collection[str],
     changes: Sequence[int],
     sampling: Sampling | None = None,
+    is_assessment: bool = False,
 ) -> LoadedRequests:
     """Create the tables ``request``, ``shape``, ``statement`` and ``table_list`` for a replay.
 
@@ -214,9 +226,10 @@ def load_requests(
         columns: the columns that the rules read.
         changes: the times of ruleset writes (epoch ms).
         sampling: how to choose the identities that are loaded; None for all.
+        is_assessment: no day is left out.
     """
     _make_log_view(connection, files, first_day=first_day)
-    outside, left_out = _read_days(connection, sorted(columns))
+    outside, left_out, absent = _read_days(connection, sorted(columns), is_assessment=is_assessment)
     kept = [file for file in files if file.day not in left_out]
     _make_log_view(connection, kept, first_day=first_day)
     load_statements(connection)
@@ -250,6 +263,7 @@ def load_requests(
     decidable, exact, known = map(round, (decidable, exact, known))
     return LoadedRequests(
         empty_columns=left_out,
+        absent_columns=absent,
         decidable=decidable,
         outside=outside,
         exact=exact,
@@ -269,8 +283,11 @@ _READ: Final = (
 )
 
 
-def _read_days(connection: DuckDBPyConnection, columns: Sequence[str]) -> tuple[int, dict[date, list[str]]]:
-    """Return the number of rows outside, and the columns for which each day that is left out lacks values.
+def _read_days(
+    connection: DuckDBPyConnection, columns: Sequence[str], *, is_assessment: bool
+) -> tuple[int, dict[date, list[str]], list[str]]:
+    """Return the number of rows outside, the columns for which each day that is left out lacks values, and
+    those that an assessment has nowhere.
 
     A day is left out if its log may be older than a column. Requests may be without an optional column: once
     the log has it, null is a value.
@@ -283,16 +300,22 @@ def _read_days(connection: DuckDBPyConnection, columns: Sequence[str]) -> tuple[
         """
     ).fetchall()
     known: set[str] = set()
+    absent = set(columns) if is_assessment else set()
     left_out = {}
     outside = 0
     for day, is_counted, rows, decidable, *values in days:
         filled = {name for name, number in zip(columns, values, strict=True) if number}
-        if decidable and (empty := [name for name in columns if name not in filled | known]):
+        absent -= filled
+        if (
+            not is_assessment
+            and decidable
+            and (empty := [name for name in columns if name not in filled | known])
+        ):
             left_out[day] = empty
         elif is_counted:
             outside += rows - decidable
         known |= _OPTIONAL & filled
-    return outside, left_out
+    return outside, left_out, sorted(absent)
 
 
 def _make_log_view(connection: DuckDBPyConnection, files: Sequence[DayFile], *, first_day: date) -> None:
@@ -355,10 +378,12 @@ def _load_rows(connection: DuckDBPyConnection, columns: Collection[str]) -> None
             ) AS n,
             log.timestamp AS requested_at, is_counted, logId AS log_id, cacheStatus AS logged,
             matchedRule AS logged_rule, cacheKeyVersion AS key_version, shape.shape,
-            statement.statement, pair.pair, table_list.table_list, statement.mean_ms,
-            CASE WHEN {MEASURED_MISS}
+            statement.statement, pair.pair, table_list.table_list,
+            if(log.{ANSWERED_BY_OWN_CACHE}, 0, statement.mean_ms) AS mean_ms,
+            CASE WHEN log.{ANSWERED_BY_OWN_CACHE} THEN 0 WHEN {MEASURED_MISS}
                 THEN warehouseExecutionTimeMs ELSE statement.mean_ms END AS work_ms,
-            CASE WHEN {EXECUTED} AND {MEASURED} THEN warehouseExecutionTimeMs
+            CASE WHEN log.{ANSWERED_BY_OWN_CACHE} THEN NULL
+                WHEN {EXECUTED} AND {MEASURED} THEN warehouseExecutionTimeMs
                 WHEN {FAILED.not_of("cacheStatus")} AND statement.is_measured THEN statement.mean_ms
                 END AS took_ms,
             day,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import Annotated, Literal, TypeAlias
 
@@ -21,6 +22,7 @@ class Caveat(StrEnum):
     GATEWAY_UNKNOWN = "gateway-unknown"
     KEYS_PER_USER = "keys-per-user"
     DAYS_LEFT_OUT = "days-left-out"
+    COLUMNS_ABSENT = "columns-absent"
     COLD_START = "cold-start"
     CALIBRATION_FAIR = "calibration-fair"
     CALIBRATION_POOR = "calibration-poor"
@@ -236,6 +238,10 @@ class ReplayWindow(JsonStruct):
             description="Of days left out: columns that the rules read and no request has. "
             "Absent in replays of earlier releases."
         ),
+    ] = None
+    absent_columns: Annotated[
+        Sequence[str] | None,
+        Meta(description="Of an assessment: columns that the rules read and its history has not."),
     ] = None
     text: Annotated[str | None, Meta(description="The counted days, in words.")] = None
 

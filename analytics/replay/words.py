@@ -68,6 +68,7 @@ _CAVEATS: Final = {
     Caveat.GATEWAY_UNKNOWN: "The log does not say what the Gateway declines by itself: the bounds are wider.",
     Caveat.KEYS_PER_USER: "The Gateway of this log keeps users apart, also where the rules do not vary.",
     Caveat.DAYS_LEFT_OUT: "Days without usable entries in the log were left out.",
+    Caveat.COLUMNS_ABSENT: "The history of the warehouse lacks what rules test, so they count as absent.",
     Caveat.COLD_START: "The days before the window have no data: the cache starts cold.",
     Caveat.SAMPLED: "The log is large, so a sample was replayed. The bounds hold in 95 of 100 samples. "
     "Counts without bounds are estimates. What the warehouse bills is not known.",
@@ -384,10 +385,20 @@ def describe_notes(result: Mapping[str, Any]) -> list[str]:
         *([others] if changed > 1 else []),
         *([expiry] if loses else []),
         *(
-            describe_left_out(result["window"]) if code == Caveat.DAYS_LEFT_OUT else describe_caveat(code)
+            describe_left_out(result["window"])
+            if code == Caveat.DAYS_LEFT_OUT
+            else _describe_absent(result["window"])
+            if code == Caveat.COLUMNS_ABSENT
+            else describe_caveat(code)
             for code in result["caveats"]
         ),
     ]
+
+
+def _describe_absent(window: Mapping[str, Any]) -> str:
+    """Say what the history of an assessment lacks."""
+    names = ", ".join(window["absentColumns"])
+    return f"The history of the warehouse has nothing for {names}: rules that test it read it as absent."
 
 
 def _describe_agreement(result: Mapping[str, Any]) -> str:

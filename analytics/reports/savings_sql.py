@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import TYPE_CHECKING, Final
 
-from logs.definitions import FAILED, MEASURED, MISS, SPARED, Statuses
+from logs.definitions import ANSWERED_BY_OWN_CACHE, FAILED, MEASURED, MISS, SPARED, Statuses
 from logs.layout import DAY_MS, HOUR_MS, day_start_ms
 
 if TYPE_CHECKING:
@@ -92,6 +92,7 @@ WITH entries AS NOT MATERIALIZED (
     WHERE day BETWEEN $before AND $last
         AND ({Statuses(*SPARED, *MISS)}
             OR ({FAILED} AND warehouseExecutionTimeMs IS NOT NULL))
+        AND NOT ({ANSWERED_BY_OWN_CACHE})
 ),
 means AS (
     SELECT statement, sum(ms) // count(*) AS mean

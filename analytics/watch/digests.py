@@ -17,7 +17,7 @@ from django.db import transaction
 from django.urls import reverse
 from msgspec import Meta
 
-from accounts.models import Revision
+from accounts.models import Revision, Tenant
 from accounts.models.history import RevisionAction, RevisionKind
 from accounts.tenants.config import read_prices
 from analytics.advice.recommend import find_outdated
@@ -100,6 +100,8 @@ def find_due_digests(tenant: UUID) -> list[str]:
 
 
 def _find_due(tenant: UUID, days: Sequence[LogDay]) -> list[str]:
+    if Tenant.objects.assessments().filter(pk=tenant).exists():
+        return []
     stored = dict(Digest.objects.filter(tenant_id=tenant).values_list("period", "source"))
     today = now().date()
     recent = [day.day for day in days if today - timedelta(days=RECENT_DAYS) <= day.day < today]

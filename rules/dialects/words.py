@@ -1,4 +1,4 @@
-"""The words on which a statement's result depends: who asks, in which session, and when.
+"""The words on which a statement's result depends: who asks, in which session, when, and on chance.
 
 This is the only such list. Leaks, recommendations, replays and lint read it (`rules/dialects/words.py`).
 
@@ -41,6 +41,7 @@ class On(StrEnum):
     IDENTITY = "identity"
     SESSION = "session"
     TIME = "time"
+    CHANCE = "chance"
 
 
 class Form(StrEnum):
@@ -102,7 +103,7 @@ _VIEWS: Final = "2026-11: it shows each user what the user may see"
 _POSTGRESQL, _SNOWFLAKE, _DATABRICKS, _OTHER = Dialect
 
 
-_IDENTITY, _SESSION, _TIME = On
+_IDENTITY, _SESSION, _TIME, _CHANCE = On
 
 
 _CALL, _EMPTY, _WORD, _COLUMN, _SCHEMA, _TABLE, _FIRST, _MARK = Form
@@ -147,6 +148,14 @@ WORDS: Final = (
     ),
     # With two arguments it does not depend on the day, but no pattern counts arguments.
     Words(_POSTGRESQL, _TIME, _CALL, "age", _PG),
+    Words(
+        _POSTGRESQL,
+        _CHANCE,
+        _CALL,
+        "random random_normal setseed nextval gen_random_uuid uuidv4 uuidv7 gen_random_bytes"
+        r" uuid_generate_v\w+",
+        "PostgreSQL 18 documentation, 9.3, 9.14, 9.17, pgcrypto and uuid-ossp",
+    ),
     Words(_POSTGRESQL, _IDENTITY, _SCHEMA, "information_schema", "PostgreSQL 18 documentation, 35.2"),
     Words(_POSTGRESQL, _SESSION, _TABLE, r"pg_\w+", _PG_CATALOG),
     Words(_POSTGRESQL, _SESSION, _FIRST, "show", "PostgreSQL 18 documentation, SHOW"),
@@ -195,6 +204,13 @@ WORDS: Final = (
     Words(_SNOWFLAKE, _TIME, _EMPTY, "getdate sysdate systimestamp", _SF),
     Words(
         _SNOWFLAKE,
+        _CHANCE,
+        _CALL,
+        "random randstr uniform normal zipf uuid_string seq1 seq2 seq4 seq8",
+        "docs.snowflake.com/sql-reference/functions-data-generation, 2026-11",
+    ),
+    Words(
+        _SNOWFLAKE,
         _IDENTITY,
         _SCHEMA,
         "information_schema",
@@ -230,6 +246,13 @@ WORDS: Final = (
     Words(_DATABRICKS, _SESSION, _MARK, r"\$\{[^}]*\}", "Apache Spark 4.1, VariableSubstitution"),
     Words(_DATABRICKS, _TIME, _WORD, "current_date current_time current_timestamp", _SPARK),
     Words(_DATABRICKS, _TIME, _EMPTY, "now curdate getdate localtimestamp unix_timestamp", _SPARK),
+    Words(
+        _DATABRICKS,
+        _CHANCE,
+        _CALL,
+        "rand random randn randstr uniform uuid shuffle monotonically_increasing_id",
+        "Apache Spark 4.1, ExpressionInfo: not deterministic",
+    ),
     Words(
         _DATABRICKS,
         _IDENTITY,
@@ -370,6 +393,9 @@ _ASKS: Final = _patterns(frozenset({On.IDENTITY, On.SESSION}))
 _WHEN: Final = _patterns(frozenset({On.TIME}))
 
 
+_LUCK: Final = _patterns(frozenset({On.CHANCE}))
+
+
 _DOUBTED: Final = f"(?i){'|'.join(_names(row for row in WORDS if row.form in _DOUBTFUL))}"
 
 
@@ -393,6 +419,11 @@ def find_certain_word(statement: str) -> str | None:
 def find_time(statement: str) -> str | None:
     """Return a word on which the result depends by the time, as `find_word` does."""
     return _find(statement, _WHEN)
+
+
+def find_chance(statement: str) -> str | None:
+    """Return a word on which the result depends by chance, as `find_word` does."""
+    return _find(statement, _LUCK)
 
 
 def _find(statement: str, patterns: _Patterns) -> str | None:

@@ -101,7 +101,7 @@ def read_home(user: User) -> Home:
     for row in snoozed:
         hidden[row.panel].append(row.subject)
     # Logs and builds outlive their tenant.
-    is_live = Exists(Tenant.objects.live().filter(pk=OuterRef("tenant_id")))
+    is_live = Exists(Tenant.objects.live().customers().filter(pk=OuterRef("tenant_id")))
     health = TenantHealth.objects.filter(is_live)
     flagged = health.filter(has_findings=True).exclude(pk__in=hidden["findings"])
     candidates = flagged.order_by("-last_day", "tenant_id").values_list("pk", flat=True)[:_CANDIDATES]
@@ -271,11 +271,17 @@ def find_without_owner() -> WithoutOwner:
     """Return tenants and accounts without an owner. Home loads them in a second request: a table scan."""
     owners = Membership.objects.filter(tenant=OuterRef("pk"), role=MembershipRole.OWNER)
     account_owners = Account.owners.through.objects.filter(account=OuterRef("pk"))
-    tenants = list(Tenant.objects.live().filter(~Exists(owners)).order_by("pk")[:_ROWS])
+    # The account of assessments without an owner has none.
+    assessments = Tenant.objects.assessments().filter(account=OuterRef("pk"))
+    tenants = list(Tenant.objects.live().customers().filter(~Exists(owners)).order_by("pk")[:_ROWS])
     invitations = Invitation.objects.open().filter(tenant__in=tenants, role=MembershipRole.OWNER)
     return WithoutOwner(
         tenants=tenants,
-        accounts=list(Account.objects.live().filter(~Exists(account_owners)).order_by("pk")[:_ROWS]),
+        accounts=list(
+            Account.objects.live()
+            .filter(~Exists(account_owners), ~Exists(assessments))
+            .order_by("pk")[:_ROWS]
+        ),
         invited={invitation.tenant_id: invitation for invitation in invitations.order_by("created_at")},
     )
 

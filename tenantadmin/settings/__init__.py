@@ -330,6 +330,8 @@ CORS_EXPOSE_HEADERS = [
 TENANT_DOCUMENTS = ["rules.ruleset.RulesetDocument"]
 #: A function of the id of a tenant. It returns how the log spells the names of tables.
 LOGGED_TABLES = "logs.table_names.spelled_tables"
+#: A function of the id of a deleted assessment. It removes its logs and all that was made of them.
+ASSESSMENT_DATA = "analytics.assessments.removal.remove_data"
 #: The limits of each plan (`accounts.limits`). None: no limit.
 PLAN_LIMITS: dict[str, dict[str, int | None]] = {
     plan: {

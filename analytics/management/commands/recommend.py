@@ -18,6 +18,7 @@ from analytics.advice.recommend import (
     queue_mining,
 )
 from analytics.advice.search import run_mining
+from analytics.advice.words import explain_nothing
 from analytics.models import Mining, Recommendation
 from analytics.replay.words import describe_sample
 from tenantadmin.lib.core.errors import ApiError
@@ -66,8 +67,9 @@ class Command(BaseCommand):
 
     def _print(self, report: dict[str, Any], recommendations: list[Recommendation]) -> None:
         window = report["basedOn"]["window"]
+        if not recommendations:
+            self.stdout.write("\n".join(["Nothing is recommended.", *explain_nothing(report)]))
         if window is None:
-            self.stdout.write("The tenant has no logs.")
             return
         table = Table(title=f"Recommendations from {window['from']} to {window['to']}")
         table.add_column("kind")

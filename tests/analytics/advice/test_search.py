@@ -19,10 +19,12 @@ from analytics.advice.mine import Advice, AdviceReport
 from analytics.advice.recommend import queue_mining
 from analytics.advice.search import run_mining, store_advice
 from analytics.models import Mining, Recommendation, ReplayRun
+from analytics.numbers.days import rebuild_day
 from analytics.queues import MININGS
 from analytics.replay import runs
 from analytics.replay.execution import run_next
 from analytics.replay.runs import delete_old_replays, queue_replay
+from logs.layout import day_start_ms
 from rules.write import write_ruleset
 from tenantadmin.lib.core.timestamps import now
 from tenantadmin.lib.database.connections import Busy, build_lock
@@ -32,6 +34,7 @@ from tests.analytics.advice.searching import ADS, accept, search
 from tests.analytics.replay.streams import DAYS
 from tests.analytics.workers import Child
 from tests.conftest import ApiClient
+from tests.objects import save_entries
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -213,6 +216,35 @@ def test_the_command_prints_the_recommendations(tenant: UUID) -> None:
     out = StringIO()
     call_command("recommend", tenant=tenant, as_json=True, stdout=out)
     assert [row["kind"] for row in json.loads(out.getvalue())["recommendations"]] == ["cache"]
+
+
+@pytest.mark.parametrize(
+    ("entries", "reason"),
+    [
+        ([], "The tenant has no logs."),
+        ([{"standardizedSql": None}], "No entry of these days has a statement, a time and a status"),
+        ([{"cacheStatus": "BLOCKED"}], "Rules answer all requests of these days, or no request reached"),
+        ([{"isReadOnly": True, "tables": ["t"]}], "1 request, 1 s of warehouse time: The result of these"),
+        ([{}], "1 request, 1 s of warehouse time: These statements change something"),
+    ],
+)
+def test_the_command_says_why_it_found_nothing(
+    entries: list[dict[str, Any]], reason: str, world: factories.World
+) -> None:
+    day, tenant_id = now().date(), world.tenant.pk
+    base = {
+        "timestamp": day_start_ms(day),
+        "cacheStatus": "PASSTHROUGH",
+        "standardizedSql": "SELECT a FROM t",
+        "warehouseExecutionTimeMs": 1000,
+    }
+    save_entries(tenant_id, day, [{**base, **entry} for entry in entries] or [{"logId": "1"}])
+    if entries:
+        rebuild_day(default_store(), tenant=tenant_id, day=day)
+    out = StringIO()
+    call_command("recommend", tenant=tenant_id, stdout=out)
+    assert out.getvalue().startswith("Nothing is recommended.\n")
+    assert reason in out.getvalue()
 
 
 _CONTENT = ("kind", "title", "why", "rules", "patch", "evidence", "predicted", "estimate_ms")

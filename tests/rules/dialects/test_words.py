@@ -10,7 +10,7 @@ from django.db import connection
 from sqlglot.dialects.databricks import Databricks
 from sqlglot.dialects.snowflake import Snowflake
 
-from rules.dialects.words import WORDS, Dialect, Form, On, find_time, find_word
+from rules.dialects.words import WORDS, Dialect, Form, On, find_chance, find_time, find_word
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -119,7 +119,7 @@ def test_each_name_of_the_table_is_found_as_it_is_written(row: Any) -> None:
         Form.FIRST: "{} TABLES",
         Form.MARK: "SELECT {}",
     }
-    find = find_time if row.on is On.TIME else find_word
+    find = {On.TIME: find_time, On.CHANCE: find_chance}.get(row.on, find_word)
     for name in row.names.split():
         if not set(name) & set("[(\\"):
             assert find(written[row.form].format(name)), name

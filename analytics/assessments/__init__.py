@@ -1,0 +1,1 @@
+"""Assess a warehouse's own history: import it, find rules, and say what they would save."""

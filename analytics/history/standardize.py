@@ -1,0 +1,371 @@
+"""What a Gateway logs of a statement, by sqlglot: the text without literals, its tables, what it does.
+
+Tokens give text and literals, so that a literal is where the statement has it. The tree gives the rest, once
+for each text without literals. A statement whose text differs from an earlier one in literals, comments and
+white space alone takes neither: a regular expression finds the literals, if it found the same as sqlglot in
+the first such statement.
+
+A real Gateway may standardise in another way: docs/assess.md.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar
+
+from sqlglot import exp
+from sqlglot.dialects.dialect import Dialect
+from sqlglot.errors import SqlglotError
+from sqlglot.tokenizer_core import TokenType
+
+from analytics.history.rows import Source
+from rules.dialects.words import find_chance, find_time, find_word
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterator, Sequence
+
+    from sqlglot.tokenizer_core import Token
+
+# It warns of each statement that it keeps as it is, such as VACUUM.
+logging.getLogger("sqlglot").setLevel(logging.ERROR)
+
+_DIALECTS: Final = {
+    Source.SNOWFLAKE: "snowflake",
+    Source.DATABRICKS: "databricks",
+    Source.POSTGRESQL: "postgres",
+}
+_TEXTS: Final = frozenset(
+    getattr(TokenType, name)
+    for name in [
+        "STRING",
+        "NATIONAL_STRING",
+        "RAW_STRING",
+        "HEREDOC_STRING",
+        "UNICODE_STRING",
+        "NATIONAL_RAW_STRING",
+    ]
+)
+_LITERALS: Final = _TEXTS | {
+    TokenType.NUMBER,
+    TokenType.BIT_STRING,
+    TokenType.BYTE_STRING,
+    TokenType.HEX_STRING,
+}
+#: After these a colon begins a path or a type, not the name of a parameter.
+_OPERANDS: Final = _LITERALS | {
+    TokenType.VAR,
+    TokenType.IDENTIFIER,
+    TokenType.R_PAREN,
+    TokenType.R_BRACKET,
+}
+_CHANGES: Final = (exp.Insert, exp.Update, exp.Delete, exp.Merge, exp.Copy, exp.TruncateTable, exp.LoadData)
+_DEFINES: Final = (exp.Create, exp.Drop, exp.Alter, exp.Comment)
+_READS: Final = (exp.Query, exp.Show, exp.Describe)
+#: The most statements that are remembered, and the most characters of one that is.
+_REMEMBERED: Final = 20_000
+_MAX_REMEMBERED: Final = 20_000
+#: Longer texts are kept as they are: sqlglot would take seconds for each.
+_MAX_PARSED: Final = 100_000
+
+
+class Facts(NamedTuple):
+    """What a statement is, whatever its literals are. Null: sqlglot cannot tell.
+
+    Attributes:
+        parsed: sqlglot knows what it reads. Otherwise the text is kept as it is.
+        known: sqlglot knows what it is, such as CALL or VACUUM.
+    """
+
+    kind: str
+    tables: tuple[str, ...]
+    reads: bool | None
+    changes: bool | None
+    defines: bool | None
+    varies: bool
+    parsed: bool
+    known: bool
+
+
+class Standardized(NamedTuple):
+    """A statement without literals. ``values`` is a JSON array of them, in the order of the text."""
+
+    text: str
+    values: str
+    facts: Facts
+
+
+class _Tokens(NamedTuple):
+    text: str
+    values: tuple[str, ...]
+
+
+_Key = TypeVar("_Key", bound="Hashable")
+_Value = TypeVar("_Value")
+
+
+class _Memory(OrderedDict[_Key, _Value], Generic[_Key, _Value]):
+    """Forgets the oldest of too many."""
+
+    def keep(self, key: _Key, value: _Value) -> _Value:
+        self[key] = value
+        if len(self) > _REMEMBERED:
+            self.popitem(last=False)
+        return value
+
+
+class Standardizer:
+    """Standardises the statements of a source, and remembers what it found. Not for several threads."""
+
+    def __init__(self, source: Source) -> None:
+        self._dialect = Dialect.get_or_raise(_DIALECTS[source])
+        self._literals = _LITERAL_PATTERNS[source]
+        self._unclear = _UNCLEAR[source]
+        #: By text without literals, what it stands for; None if only sqlglot finds its literals.
+        self._templates: _Memory[str, str | None] = _Memory()
+        self._facts: _Memory[tuple[str, str, str], Facts] = _Memory()
+
+    def __call__(
+        self,
+        text: str,
+        *,
+        database: str = "",
+        schema: str = "",
+        parameters: Sequence[str | None] | None = None,
+    ) -> Standardized:
+        """Return a statement without its literals.
+
+        Args:
+            database, schema: those of the session, for names that leave them out.
+            parameters: the values of ``$1`` and so on.
+        """
+        tokens = self._split(text, parameters) if len(text) <= _MAX_PARSED else None
+        if tokens is None:
+            kept = " ".join(text.split())
+            return Standardized(kept, "[]", _unknown(kept))
+        key = (tokens.text, database, schema)
+        facts = self._facts.get(key)
+        if facts is None:
+            facts = self._facts.keep(key, self._read(text, *key))
+        if not facts.parsed:
+            # The literals of what is not understood may be no literals.
+            kept = " ".join(text.split())
+            return Standardized(kept, "[]", facts)
+        return Standardized(tokens.text, f"[{', '.join(tokens.values)}]", facts)
+
+    def _split(self, text: str, parameters: Sequence[str | None] | None) -> _Tokens | None:
+        """Return the text without literals, and these as JSON; None if sqlglot finds no tokens."""
+        guess = (
+            None if parameters or len(text) > _MAX_REMEMBERED else _guess(text, self._literals, self._unclear)
+        )
+        if guess is not None and guess.text in self._templates:
+            template = self._templates[guess.text]
+            if template is not None:
+                return _Tokens(template, guess.values)
+        try:
+            tokens = _without_literals(text, self._dialect.tokenize(text), parameters)
+        except SqlglotError:
+            return None
+        if guess is not None:
+            self._templates.keep(guess.text, tokens.text if tokens.values == guess.values else None)
+        return tokens
+
+    def _read(self, text: str, standard: str, database: str, schema: str) -> Facts:
+        try:
+            trees = [tree for tree in self._dialect.parse(text) if tree is not None]
+        except (SqlglotError, RecursionError):
+            return _unknown(standard)
+        if not trees:
+            return _unknown(standard)
+        found = [_describe(tree, database=database, schema=schema) for tree in trees]
+        varies = any(find(standard) for find in (find_word, find_time, find_chance))
+        first = found[0]
+        if len(found) == 1:
+            return first._replace(varies=varies)
+        return Facts(
+            kind=first.kind,
+            tables=tuple(dict.fromkeys(name for facts in found for name in facts.tables)),
+            reads=all(facts.reads for facts in found),
+            changes=any(facts.changes for facts in found),
+            defines=any(facts.defines for facts in found),
+            varies=varies,
+            parsed=all(facts.parsed for facts in found),
+            known=True,
+        )
+
+
+def _unknown(text: str) -> Facts:
+    words = text.split(None, 1)
+    return Facts(
+        words[0].upper()[:40] if words else "", (), None, None, None, varies=False, parsed=False, known=False
+    )
+
+
+def _without_literals(text: str, tokens: Sequence[Token], parameters: Sequence[str | None] | None) -> _Tokens:
+    """Return the text of tokens with one ``?`` for each literal, and the literals as JSON."""
+    while tokens and tokens[-1].token_type is TokenType.SEMICOLON:
+        tokens = tokens[:-1]
+    pieces: list[str] = []
+    values: list[str] = []
+    end, before = -1, None
+    for token in tokens:
+        kind = token.token_type
+        if token.start <= end:
+            # sqlglot reads ``1L`` as ``1::BIGINT``. The literal has its own letter.
+            end = max(end, token.end)
+            continue
+        written = text[token.start : token.end + 1]
+        if pieces and token.start > end + 1 and pieces[-1] != " ":
+            pieces.append(" ")
+        if kind is TokenType.NUMBER and pieces and pieces[-1] == "$":
+            # A parameter, or a column of a stage.
+            number = int(written) if written.isdecimal() else 0
+            if parameters is not None and 0 < number <= len(parameters):
+                pieces[-1] = "?"
+                values.append(json.dumps(parameters[number - 1], ensure_ascii=False))
+            else:
+                pieces.append(written)
+        elif kind in _LITERALS and not (pieces and pieces[-1] == ":" and before not in _OPERANDS):
+            pieces.append("?")
+            values.append(_as_json(token, written))
+        else:
+            pieces.append(written)
+            if kind is TokenType.DCOLON or (kind is TokenType.COLON and before in _OPERANDS):
+                # So that a type or a path does not look like a parameter.
+                pieces.append(" ")
+        if kind is not TokenType.COLON:
+            before = kind
+        end = token.end
+    return _Tokens("".join(pieces), tuple(values))
+
+
+def _as_json(token: Token, written: str) -> str:
+    if token.token_type is TokenType.NUMBER:
+        return _number(token.text) or json.dumps(written, ensure_ascii=False)
+    return json.dumps(token.text if token.token_type in _TEXTS else written, ensure_ascii=False)
+
+
+_NUMBER: Final = re.compile(r"(\d[\d_]*)?(?:\.(\d[\d_]*)?)?([eE][+-]?\d+)?", re.ASCII)
+
+
+def _number(text: str) -> str | None:
+    """Return a number of SQL as one of JSON, with its own digits. None if it is none."""
+    match = _NUMBER.fullmatch(text)
+    if match is None or not (match[1] or match[2]):
+        return None
+    whole, part = ((group or "").replace("_", "") for group in match.group(1, 2))
+    return (whole.lstrip("0") or "0") + (f".{part}" if part else "") + (match[3] or "")
+
+
+def _describe(tree: exp.Expr, *, database: str, schema: str) -> Facts:
+    if isinstance(tree, exp.Command):
+        return Facts(tree.name.upper(), (), None, None, None, varies=False, parsed=False, known=True)
+    changes = tree.find(*_CHANGES) is not None
+    is_query = isinstance(tree, _READS) and not any(
+        node.args.get("locks") or node.args.get("into") for node in tree.find_all(exp.Select)
+    )
+    return Facts(
+        kind="SELECT" if isinstance(tree, exp.Query) else _KINDS.get(tree.key, tree.key.upper()),
+        tables=tuple(dict.fromkeys(_find_tables(tree, database=database, schema=schema))),
+        reads=is_query and not changes,
+        changes=changes,
+        defines=isinstance(tree, _DEFINES),
+        varies=False,
+        parsed=True,
+        known=True,
+    )
+
+
+_KINDS: Final = {"truncatetable": "TRUNCATE", "loaddata": "LOAD", "transaction": "BEGIN"}
+_PARTS_OF_SCHEMA: Final = 2
+
+
+def _find_tables(tree: exp.Expr, *, database: str, schema: str) -> Iterator[str]:
+    """Yield the names of the tables, without quotes, in the order of the text."""
+    found = [
+        table
+        for table in tree.find_all(exp.Table)
+        if table.name and not table.name.startswith(("@", "%", "~"))
+    ]
+    for table in sorted(found, key=lambda table: table.parts[-1].meta.get("start", 0)):
+        # `parts` leaves out an empty schema (``db..t``).
+        parts = [part.name for part in table.parts]
+        if table.catalog and not table.db:
+            parts.insert(1, "")
+        if len(parts) == 1 and _is_cte(table):
+            continue
+        if len(parts) == 1 and schema:
+            parts.insert(0, schema)
+        if len(parts) == _PARTS_OF_SCHEMA and database:
+            parts.insert(0, database)
+        yield ".".join(parts)
+
+
+def _is_cte(table: exp.Table) -> bool:
+    """Return True if a WITH that the name is inside of defines it."""
+    name = table.name.casefold()
+    node: exp.Expr = table
+    while (parent := node.parent) is not None:
+        clause = parent.args.get("with_")
+        if clause is not None and clause is not node and name in _names(clause.expressions):
+            return True
+        if isinstance(parent, exp.With):
+            # A definition sees those before it, and itself if it is recursive.
+            before = parent.expressions[: parent.expressions.index(node) + bool(parent.recursive)]
+            if name in _names(before):
+                return True
+        node = parent
+    return False
+
+
+def _names(expressions: Sequence[exp.Expr]) -> set[str]:
+    return {expression.alias.casefold() for expression in expressions}
+
+
+#: Texts, numbers, comments, white space other than one space, and names in quotes, which stay.
+_LITERAL: Final = r"""
+    (?<![\w'$@&])'((?:[^']|'')*)'(?!')
+    | (?<![\w.$:@"'])(\d+(?:\.\d+)?)(?![\w.$])
+    | ({comment}/\*(?!\+)(?s:.*?)\*/|--[^\n]*|\s{{2,}}|[\t\r\n\f\v])
+    | "(?:[^"]|"")*"|`[^`]*`
+"""
+_LITERAL_PATTERNS: Final = {
+    source: re.compile(_LITERAL.format(comment=comment), re.VERBOSE | re.ASCII)
+    for source, comment in (
+        (Source.SNOWFLAKE, r"//[^\n]*|"),
+        (Source.DATABRICKS, ""),
+        (Source.POSTGRESQL, ""),
+    )
+}
+#: What makes the end of a text or a comment a matter of the dialect.
+_ENDS: Final = r"\\|\$\w*\$|/\*(?:(?!\*/)[\s\S])*/\*"
+_UNCLEAR: Final = {
+    Source.SNOWFLAKE: re.compile(_ENDS),
+    # Two quotes end one text and begin another.
+    Source.DATABRICKS: re.compile(f"{_ENDS}|''"),
+    Source.POSTGRESQL: re.compile(_ENDS),
+}
+
+
+def _guess(text: str, pattern: re.Pattern[str], unclear: re.Pattern[str]) -> _Tokens | None:
+    """Return the text and the literals as `_without_literals`, but for the spaces; None if it is unclear.
+
+    Marks that no text has stand for literals.
+    """
+    if "\0" in text or unclear.search(text):
+        return None
+    values: list[str] = []
+
+    def mark(match: re.Match[str]) -> str:
+        string, number, space = match.groups()
+        if string is not None:
+            values.append(json.dumps(string.replace("''", "'"), ensure_ascii=False))
+            return "\0"
+        if number is not None:
+            values.append(_number(number) or "")
+            return "\0\0"
+        return match[0] if space is None else " "
+
+    return _Tokens(pattern.sub(mark, text), tuple(values))

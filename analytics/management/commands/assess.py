@@ -1,0 +1,264 @@
+"""``manage.py assess FILE…``: what a cache would save, from a warehouse's own history."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import secrets
+from decimal import Decimal, InvalidOperation
+from io import StringIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from django.conf import settings
+from django.core.management import call_command
+from django.core.management.base import BaseCommand, CommandError
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from analytics.assessments.assess import AssessmentFailed, Order, evaluate, import_history
+from analytics.history.entries import Choices, Hashed
+from analytics.history.metering import read_metering
+from analytics.history.rows import BadHistory, Options, Source
+from analytics.replay.figures import count_requests
+from logs.importing import BadTree
+from tenantadmin.lib.core.emails import check_email
+from tenantadmin.lib.core.errors import ApiError
+from tenantadmin.lib.core.formats import money_between, percent
+from tenantadmin.lib.core.rendering import dump_json
+from tenantadmin.lib.objectstore import StoreError, default_store
+from tenantadmin.lib.terminal import visible
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+_HOUR_MS: Final = 3_600_000
+_KEY_BYTES: Final = 32
+_MAX_NAME: Final = 100
+
+
+class Command(BaseCommand):
+    help = (
+        "Reads the history of statements that Snowflake, Databricks or PostgreSQL has written itself, and "
+        "says which rules would answer how many of them from a cache, and what that saves. All of it stays "
+        "here. docs/assess.md has the query for each warehouse."
+    )
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("files", type=Path, nargs="+", metavar="FILE")
+        parser.add_argument(
+            "--from",
+            dest="source",
+            type=Source,
+            choices=list(Source),
+            required=True,
+            metavar="SOURCE",
+            help="snowflake, databricks or postgresql",
+        )
+        parser.add_argument("--metering", type=Path, metavar="FILE", help="what the warehouse billed")
+        parser.add_argument("--price", type=_price, metavar="3.00", help="of an hour of the warehouse")
+        parser.add_argument("--currency", type=_currency, default="USD")
+        parser.add_argument("--suspend", type=int, default=300, metavar="SECONDS", help="default 300")
+        for name in ("users", "tables", "literals"):
+            parser.add_argument(
+                "--hash-names" if name == "users" else f"--hash-{name}",
+                action="store_true",
+                help=f"store hashes of {name} in place of them",
+            )
+        parser.add_argument(
+            "--hash-key", type=Path, metavar="FILE", help="the key of the hashes; made if it is not there"
+        )
+        parser.add_argument("--timezone", default="", metavar="NAME", help="of times without a zone")
+        parser.add_argument("--log-line-prefix", default="", help="of PostgreSQL's logs in text")
+        parser.add_argument("--as", dest="name", metavar="NAME", help="the name of the assessment")
+        parser.add_argument("--owner", type=_email, metavar="EMAIL", help="whose the assessment is")
+        parser.add_argument("--json", action="store_true", dest="as_json", help="print one JSON object")
+
+    def handle(self, *, as_json: bool, **options: Any) -> None:
+        console = Console(stderr=True, highlight=False)
+        columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+        try:
+            order = _make_order(**options)
+            with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
+                task = progress.add_task("Reading", total=None)
+
+                def tell(what: str, count: int) -> None:
+                    progress.update(task, description=f"{what}: {count}" if count else what)
+
+                tenant = import_history(default_store(), order, tell=tell)
+            call_command("rebuild", f"--tenant={tenant}", stdout=self.stderr)
+            with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
+                task = progress.add_task("Searching", total=None)
+                report = evaluate(default_store(), tenant, order, tell=tell)
+        except ApiError as error:
+            raise CommandError(visible(error.text)) from error
+        except (BadHistory, AssessmentFailed, BadTree, StoreError, OSError) as error:
+            raise CommandError(visible(str(error))) from error
+        if as_json:
+            self.stdout.write(dump_json(report).decode())
+        else:
+            self.stdout.write(describe(report))
+
+
+def _make_order(
+    *,
+    files: Sequence[Path],
+    source: Source,
+    metering: Path | None,
+    price: str | None,
+    currency: str,
+    suspend: int,
+    hash_names: bool,
+    hash_tables: bool,
+    hash_literals: bool,
+    hash_key: Path | None,
+    timezone: str,
+    log_line_prefix: str,
+    name: str | None,
+    owner: str | None,
+    **_: Any,
+) -> Order:
+    """Return what to assess.
+
+    Raises:
+        BadHistory: a file is missing, or the metering cannot be read.
+        OSError: the key cannot be read or written.
+    """
+    for path in files:
+        if not path.is_file():
+            raise BadHistory(f"There is no file {path}.")
+    wanted = ((Hashed.USERS, hash_names), (Hashed.TABLES, hash_tables), (Hashed.LITERALS, hash_literals))
+    hashed = frozenset(what for what, is_wanted in wanted if is_wanted)
+    return Order(
+        files=files,
+        choices=Choices(
+            source=source,
+            options=Options(timezone=timezone, log_line_prefix=log_line_prefix),
+            hashed=hashed,
+            key=_read_key(hash_key or settings.VAR_DIR / "assess.key") if hashed else b"",
+        ),
+        name=(name or f"{source}: {files[0].name}")[:_MAX_NAME],
+        owner=owner,
+        price=price,
+        currency=currency,
+        suspend=suspend,
+        metered=None if metering is None else read_metering(metering, source, timezone=timezone),
+    )
+
+
+def _read_key(path: Path) -> bytes:
+    """Return the key of the hashes. It is no part of the assessment."""
+    if not path.exists():
+        with open(path, "xb", opener=lambda name, flags: os.open(name, flags, 0o600)) as stream:
+            stream.write(secrets.token_hex(_KEY_BYTES).encode())
+    return path.read_bytes()
+
+
+def _price(text: str) -> str:
+    try:
+        amount = Decimal(text)
+    except InvalidOperation:
+        raise argparse.ArgumentTypeError(f"{text!r} is no price; write it like 3.00") from None
+    if not amount.is_finite() or amount < 0 or amount != round(amount, 4):
+        raise argparse.ArgumentTypeError(f"{text!r} is no price; write it like 3.00, with at most 4 decimals")
+    return f"{amount:f}"
+
+
+def _currency(text: str) -> str:
+    if not (text.isascii() and text.isupper() and len(text) == 3):
+        raise argparse.ArgumentTypeError(f"{text!r} is no currency; write it like USD")
+    return text
+
+
+def _email(text: str) -> str:
+    try:
+        return check_email(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def describe(report: Mapping[str, Any]) -> str:
+    """Return the report for a terminal."""
+    read, window, repeats = report["read"], report["window"], report["repeats"]
+    replay, bill = report["replay"], report["bill"]
+    rules = Table(title="Rules, replayed together")
+    rules.add_column("rule")
+    for name in ("requests", "hits", "misses", "saved h", "at risk"):
+        rules.add_column(name, justify="right")
+    counts = {row["ruleId"]: row for row in replay["rules"]}
+    for rule in report["rules"]:
+        rules.add_row(visible(rule["id"]), *_cells(counts[rule["id"]]))
+    rules.add_row("total", *_cells(replay["total"]))
+    text = StringIO()
+    console = Console(file=text, highlight=False, markup=False, width=100)
+    console.print(
+        f"{window['from']} to {window['to']}: {read['rows']} statements read, {read['imported']} imported. "
+        f"{read['resultCache']} came from the warehouse's own cache, {read['failed']} failed, "
+        f"{read['truncated']} are cut, {read['unparsed']} could not be parsed."
+    )
+    console.print(
+        f"{percent(repeats['hour'])} repeat within an hour, {percent(repeats['day'])} within a day: the same "
+        "text with the same literals."
+    )
+    if report["rules"]:
+        console.print(rules)
+    else:
+        console.print("No rule would save enough.")
+    console.print(
+        f"Billed in {bill['days']} days, by the model: {_billed(bill['without'])}. With the rules: "
+        f"{_billed(bill['withRules'])}. Saved in a month: {_billed(bill['savedPerMonth'])}"
+    )
+    if bill["metering"] is not None:
+        console.print(_metering_table(bill["metering"]))
+    for note in report["notes"]:
+        console.print(f"- {visible(note)}")
+    console.print(
+        "A real Gateway may read statements in another way: rules on tables, users and types are surer than "
+        "rules on texts."
+    )
+    console.print(report["url"], soft_wrap=True)
+    return text.getvalue()
+
+
+def _metering_table(days: Sequence[Mapping[str, Any]]) -> Table:
+    table = Table(title="The model beside what was billed")
+    for name in ("warehouse", "day"):
+        table.add_column(name)
+    for name in ("model h", "billed", "billed h", "ratio"):
+        table.add_column(name, justify="right")
+    table.add_column("why")
+    for day in days:
+        table.add_row(
+            visible(day["host"]),
+            day["day"],
+            f"{day['modelMs'] / _HOUR_MS:.2f}",
+            day["metered"],
+            "-" if day["meteredMs"] is None else f"{day['meteredMs'] / _HOUR_MS:.2f}",
+            "-" if day["ratio"] is None else f"{day['ratio']:.2f}",
+            ", ".join(day["why"]),
+        )
+    return table
+
+
+def _cells(counts: Mapping[str, Any]) -> list[str]:
+    saved = {name: round((value or 0) / _HOUR_MS, 1) for name, value in counts["savedMs"].items()}
+    return [
+        str(count_requests(counts)),
+        _range(counts["hits"]),
+        str(counts["misses"]),
+        _range(saved),
+        _range(counts["risk"]),
+    ]
+
+
+def _range(bounds: Mapping[str, Any]) -> str:
+    low, high = bounds["low"], bounds["high"]
+    return str(low) if low == high else f"{low}..{high}"
+
+
+def _billed(billed: Mapping[str, Any]) -> str:
+    hours = _range({name: round(value / _HOUR_MS, 1) for name, value in billed["billedMs"].items()})
+    money = billed["money"]
+    cost = money and money_between((money["low"], money["high"]), money["currency"])
+    return f"{hours} h, {cost}" if cost else f"{hours} h"

@@ -1,0 +1,178 @@
+"""``manage.py assess``: from files to the report, whose numbers a brute-force judge counts again."""
+
+from __future__ import annotations
+
+import json
+from io import StringIO
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from accounts.models import Account, Tenant
+from accounts.tenants.lifecycle import delete_tenant
+from analytics.assessments.removal import remove_old_assessments
+from analytics.models import Assessment, Digest, ReplayRun
+from logs.models import Partition
+from tenantadmin.lib.core.timestamps import epoch_ms
+from tenantadmin.lib.objectstore import default_store
+from tests.analytics.history.stream import Sent, as_csvlog, as_databricks, as_snowflake, make_stream
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests import factories
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def assess(*arguments: Any) -> dict[str, Any]:
+    """Return the report of the command."""
+    out, err = StringIO(), StringIO()
+    call_command("assess", *map(str, arguments), "--json", stdout=out, stderr=err)
+    report: dict[str, Any] = json.loads(out.getvalue())
+    return report
+
+
+def repeats(sent: list[Sent]) -> dict[str, float]:
+    """Return the shares of statements that repeat one of at most an hour or a day before."""
+    counted = {"hour": 0, "day": 0}
+    last: dict[tuple[Any, ...], int] = {}
+    for one in sorted(sent, key=lambda one: one.at):
+        key, at = (one.text, json.dumps(one.values)), epoch_ms(one.at)
+        if key in last:
+            counted["hour"] += at - last[key] <= 3_600_000
+            counted["day"] += at - last[key] <= 86_400_000
+        last[key] = at
+    return {name: count / len(sent) for name, count in counted.items()}
+
+
+def billed_ms(sent: list[Sent], *, suspend: int = 300_000) -> int:
+    """Return how long the warehouse was awake: all on one host."""
+    total, until = 0, None
+    for one in sorted(sent, key=lambda one: one.at):
+        starts, ends = epoch_ms(one.at), epoch_ms(one.at) + one.ms + suspend
+        if until is None or starts > until:
+            total += ends - starts
+            until = ends
+        elif ends > until:
+            total += ends - until
+            until = ends
+    return total
+
+
+def test_the_numbers_of_the_report_are_those_of_the_stream(tmp_path: Path) -> None:
+    sent = make_stream(600)
+    path = tmp_path / "history.csv"
+    path.write_bytes(as_snowflake(sent))
+    report = assess(path, "--from", "snowflake", "--price", "3.00")
+    days = sorted({one.at.date().isoformat() for one in sent})
+    assert report["window"] == {"from": days[0], "to": days[-1]}
+    assert report["read"] == {
+        "rows": 600, "imported": 600, "resultCache": 0, "failed": 0, "truncated": 0, "unparsed": 0
+    }  # fmt: skip
+    assert report["repeats"] == repeats(sent)
+    assert report["replay"]["rows"]["exact"] == 600
+    assert report["bill"]["without"]["billedMs"] == dict.fromkeys(("low", "high"), billed_ms(sent))
+    assert report["bill"]["without"]["money"] == {
+        "currency": "USD",
+        **dict.fromkeys(("low", "high"), f"{billed_ms(sent) * 3 / 3_600_000:.2f}"),
+    }
+    assert report["replay"]["calibration"]["share"] == 1
+    assert report["url"].endswith(f"#/t/{report['tenantId']}/recommendations")
+    assert report["rules"] or report["notes"]
+
+
+def test_the_same_files_twice_change_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "history.json"
+    path.write_bytes(as_databricks(make_stream(300)))
+    before = assess(path, "--from", "databricks", "--owner", "ana@example.org")
+    builds = list(Partition.objects.values_list("day", "build"))
+    after = assess(path, "--from", "databricks", "--owner", "ana@example.org")
+    assert after == before
+    assert list(Partition.objects.values_list("day", "build")) == builds
+    assert Tenant.objects.assessments().count() == 1
+    # More files of the same assessment are added; what both have is there once.
+    more = tmp_path / "more.json"
+    more.write_bytes(as_databricks(make_stream(310)))
+    arguments = ("--from", "databricks", "--owner", "ana@example.org", "--as", "databricks: history.json")
+    read = assess(path, more, *arguments)["read"]
+    assert read == before["read"] | {"rows": 610, "imported": 310}
+
+
+def test_an_assessment_is_no_tenant_of_a_gateway(tmp_path: Path, world: factories.World) -> None:
+    from tests.conftest import ApiClient
+
+    path = tmp_path / "history.csv"
+    path.write_bytes(as_csvlog(make_stream(300)))
+    report = assess(path, "--from", "postgresql", "--owner", world.owner.email)
+    tenant = UUID(report["tenantId"])
+    account = Account.objects.get(tenants=tenant)
+    assert (account.name, account.plan) == ("assessments", "team")
+    assert [user.email for user in account.owners.all()] == [world.owner.email]
+    client = ApiClient(world.token_of(world.owner)) if hasattr(world, "token_of") else None
+    assert client is None or str(tenant) not in client.get("/config/tenants").content.decode()
+    assert not Digest.objects.filter(tenant_id=tenant).exists()
+
+    delete_tenant(tenant_id=tenant, actor="ana@example.org")
+    assert not Tenant.objects.filter(pk=tenant).exists()
+    assert list(default_store().list(f"{tenant}/")) == []
+    for model in (Partition, Assessment, ReplayRun):
+        assert not model.objects.filter(tenant_id=tenant).exists()
+
+
+def test_an_old_assessment_is_removed(tmp_path: Path) -> None:
+    path = tmp_path / "history.csv"
+    path.write_bytes(as_snowflake(make_stream(200)))
+    tenant = UUID(assess(path, "--from", "snowflake")["tenantId"])
+    remove_old_assessments()
+    assert Tenant.objects.filter(pk=tenant).exists()
+    row = Assessment.objects.get(pk=tenant)
+    row.created_at = row.created_at.replace(year=2025)
+    row.save()
+    remove_old_assessments()
+    assert not Tenant.objects.filter(pk=tenant).exists()
+    assert not Assessment.objects.exists()
+    assert list(default_store().list(f"{tenant}/")) == []
+
+
+def test_what_cannot_be_read_leaves_nothing(tmp_path: Path) -> None:
+    good, bad = tmp_path / "good.csv", tmp_path / "bad.csv"
+    good.write_bytes(as_snowflake(make_stream(200)))
+    bad.write_bytes(b"QUERY_TEXT\nx\n")
+    with pytest.raises(CommandError, match="has no column START_TIME"):
+        assess(good, bad, "--from", "snowflake")
+    with pytest.raises(CommandError, match="There is no file"):
+        assess(tmp_path / "none", "--from", "snowflake")
+    assert not Tenant.objects.exists()
+    assert not Assessment.objects.exists()
+
+
+def test_the_metering_is_compared_by_warehouse_and_day(tmp_path: Path) -> None:
+    sent = [one for one in make_stream(600) if one.at.day == 1]
+    path, metering = tmp_path / "history.csv", tmp_path / "metering.csv"
+    path.write_bytes(as_snowflake(sent))
+    hours = billed_ms(sent) / 3_600_000
+    metering.write_text(
+        "START_TIME,WAREHOUSE_NAME,CREDITS_USED_COMPUTE\n"
+        f"2026-03-01 07:00:00Z,WH,{hours:.6f}\n2026-03-01 08:00:00Z,WH,{hours:.6f}\n"
+        "2026-03-01 08:00:00Z,OTHER,1\n"
+    )
+    rows = assess(path, "--from", "snowflake", "--metering", metering)["bill"]["metering"]
+    assert [(row["host"], row["day"], row["modelMs"]) for row in rows] == [
+        ("OTHER", "2026-03-01", 0),
+        ("WH", "2026-03-01", billed_ms(sent)),
+    ]
+    assert rows[0]["why"] == ["no-statement-in-history", "size-unknown"]
+    assert (round(rows[1]["ratio"], 3), rows[1]["why"]) == (2.0, ["work-past-this-history"])
+
+
+def test_people_read_the_report(tmp_path: Path) -> None:
+    path = tmp_path / "history.csv"
+    path.write_bytes(as_snowflake(make_stream(400)))
+    out = StringIO()
+    call_command("assess", str(path), "--from", "snowflake", stdout=out, stderr=StringIO())
+    text = " ".join(out.getvalue().split())
+    for part in ("400 statements read", "repeat within an hour", "Saved in a month:", "A real Gateway may"):
+        assert part in text

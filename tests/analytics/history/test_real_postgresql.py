@@ -1,0 +1,159 @@
+"""A real PostgreSQL is driven for some seconds; what its logs give is what was sent."""
+
+from __future__ import annotations
+
+import csv
+import json
+import random
+import time
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+import pytest
+
+from analytics.history import entries
+from analytics.replay.figures import count_requests
+from tenantadmin.run import embedded
+from tenantadmin.run.embedded import postgresql
+from tenantadmin.run.embedded.layout import PORT, USER, Layout
+from tests.analytics.history.test_assess import assess
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+LOGGING = {
+    "logging_collector": "on",
+    "log_destination": "csvlog,jsonlog",
+    "log_filename": "history.log",
+    "log_file_mode": "0644",
+    "log_min_duration_statement": "0",
+    "log_parameter_max_length": "-1",
+}
+SECONDS = 2.0
+
+
+@pytest.fixture
+def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Layout]:
+    monkeypatch.setattr(postgresql, "_NOT_DURABLE", {**postgresql._NOT_DURABLE, **LOGGING})
+    with embedded.running(tmp_path / "var", database=True, redis=False, durable=False):
+        yield Layout((tmp_path / "var").absolute())
+
+
+def connect(layout: Layout, user: str = USER, **more: Any) -> psycopg.Connection[Any]:
+    return psycopg.connect(
+        host=str(layout.socket_dir), port=PORT, user=user, dbname="postgres", autocommit=True, **more
+    )
+
+
+def drive(layout: Layout) -> list[tuple[str, list[Any], str]]:
+    """Send statements of two users for some seconds. Return each with its values, bound ones as texts."""
+    chance = random.Random(3)  # noqa: S311
+    sent: list[tuple[str, list[Any], str]] = []
+    with connect(layout) as admin:
+        for text in (
+            "CREATE SCHEMA sales",
+            "CREATE TABLE sales.orders (id int, region text)",
+            "CREATE ROLE ana LOGIN SUPERUSER",
+            "CREATE ROLE bo LOGIN SUPERUSER",
+        ):
+            admin.execute(text)
+    sessions = {
+        user: connect(layout, user, application_name="starter", prepare_threshold=3) for user in ("ana", "bo")
+    }
+    until = time.monotonic() + SECONDS
+    while time.monotonic() < until:
+        user = chance.choice(["ana", "bo"])
+        session, number = sessions[user], chance.randrange(20)
+        region = chance.choice(["it's", "north", "süd"])
+        match chance.randrange(4):
+            case 0:
+                session.execute("SELECT count(*) FROM sales.orders WHERE region = %s LIMIT 5", [region])
+                sent.append(("SELECT count(*) FROM sales.orders WHERE region = ? LIMIT ?", [region, 5], user))
+            case 1:
+                session.execute(f"SELECT *\n  FROM sales.orders -- now\n WHERE id = {number}")
+                sent.append(("SELECT * FROM sales.orders WHERE id = ?", [number], user))
+            case 2:
+                session.execute("INSERT INTO sales.orders VALUES (%s, 'x')", [number])
+                sent.append(("INSERT INTO sales.orders VALUES (?, ?)", [str(number), "x"], user))
+            case 3:
+                session.execute("SELECT sum(id) FROM sales.orders")
+                sent.append(("SELECT sum(id) FROM sales.orders", [], user))
+    for session in sessions.values():
+        session.close()
+    return sent
+
+
+def read_log(path: Path) -> list[tuple[str, int, int]]:
+    """Return user, beginning and duration (µs) of what a csvlog says was executed, by another reader."""
+    found = []
+    with path.open(newline="") as stream:
+        for record in csv.reader(stream):
+            if "statement: " in record[13] or "execute " in record[13]:
+                ended = datetime.strptime(record[0], "%Y-%m-%d %H:%M:%S.%f %Z")  # noqa: DTZ007
+                took = round(float(record[13].split(" ms")[0].removeprefix("duration: ")) * 1000)
+                ended_us = round((ended - datetime(1970, 1, 1)).total_seconds() * 1_000_000)  # noqa: DTZ001
+                found.append((record[1], ended_us - took, took))
+    return found
+
+
+def test_the_report_is_of_what_was_sent(
+    server: Layout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(entries, "_MINUTE_MS", 0)
+    sent = drive(server)
+    time.sleep(0.5)
+    folder = server.postgresql_data / "log"
+    reports = {}
+    for name in ("csv", "json"):
+        copy = tmp_path / f"history.{name}"
+        copy.write_bytes((folder / f"history.{name}").read_bytes())
+        reports[name] = assess(copy, "--from", "postgresql", "--price", "1.00", "--as", name)
+
+    logged = [one for one in read_log(tmp_path / "history.csv") if one[0] in {"ana", "bo"}]
+    assert len(logged) == len(sent) > 100
+    for name, report in reports.items():
+        stored = [entry for entry in read_entries(tmp_path, name) if entry["userName"] in {"ana", "bo"}]
+        assert sorted(
+            (entry["standardizedSql"], json.loads(entry["parameterValues"]), entry["userName"])
+            for entry in stored
+        ) == sorted(sent)
+        assert sorted(
+            (entry["userName"], entry["timestamp"], entry["warehouseExecutionTimeMs"]) for entry in stored
+        ) == sorted((user, starts // 1000, (took + 500) // 1000) for user, starts, took in logged)
+        assert {entry["tables"] for entry in stored} == {'["postgres.sales.orders"]'}
+        everything = read_log(tmp_path / "history.csv")
+        read = report["read"]
+        assert (read["rows"], read["imported"]) == (len(everything), len(everything))
+        assert (read["failed"], read["unparsed"]) == (0, 0)
+        others = len(everything) - len(sent)
+        distinct = len({json.dumps(one[:2]) for one in sent})
+        # What else was sent, such as CREATE and SET, repeats as it does in the log.
+        repeated = report["repeats"]["hour"] * read["rows"]
+        assert len(sent) - distinct <= round(repeated) <= len(sent) - distinct + others
+        assert count_requests(report["replay"]["total"]) == read["rows"]
+        # A server of one's own is billed all day.
+        days = report["bill"]["days"]
+        assert report["bill"]["without"]["billedMs"] == dict.fromkeys(("low", "high"), days * 86_400_000)
+        assert report["bill"]["saved"]["money"]["high"] == "0.00"
+    assert reports["csv"]["read"] == reports["json"]["read"]
+    assert reports["csv"]["repeats"] == reports["json"]["repeats"]
+
+
+def read_entries(tmp_path: Path, name: str) -> list[dict[str, Any]]:
+    """Return what the reader makes of a log."""
+    folder = tmp_path / f"tree-{name}"
+    if not folder.exists():
+        list(
+            entries.write_entries(
+                tmp_path / f"history.{name}",
+                entries.Choices(source=entries.Source.POSTGRESQL),
+                directory=folder,
+                now_ms=round(time.time() * 1000),
+            )
+        )
+    return [json.loads(line) for file in folder.rglob("*.json") for line in file.read_bytes().splitlines()]
