@@ -4,15 +4,16 @@ import { call, hasStatus, rulesOf } from "../api.js";
 import { ruleDiff } from "../diff.js";
 import * as f from "../format.js";
 import { can } from "../people.js";
-import { askToPublish, startReplay } from "../publish.js";
+import { askToPublish } from "../publish.js";
 import { validate } from "../ruleset.js";
 import { staff } from "../staff.js";
+import { takeTogether } from "../together.js";
+import { unseen } from "../visits.js";
 import {
   a,
   ask,
   badge,
   button,
-  checkbox,
   code,
   empty,
   facts,
@@ -42,6 +43,7 @@ import { statements } from "./reports.js";
 
 /** @type {Texts} */
 const STATE = { open: "info", drafted: "info", accepted: "good", superseded: "warn" };
+const OPEN = new Set(["open", "drafted"]);
 /** @type {Texts} colours of purposes */
 const PURPOSE = {
   privacy: "bad",
@@ -49,31 +51,6 @@ const PURPOSE = {
   "saves money": "good",
   "saves time": "info",
 };
-
-/**
- * What was open at the visit before this one, by tenant. It is read once, so that marks stay until
- * the dashboard is loaded again.
- * @type {Map<string, Set<string> | null>}
- */
-const seen = new Map();
-
-/**
- * @param {string} tenant @param {Recommendation[]} open
- * @returns {Recommendation[]} those that are new since the last visit in this browser
- */
-function unseen(tenant, open) {
-  const key = `recommendations.${tenant}`;
-  if (!seen.has(tenant)) {
-    const kept = localStorage.getItem(key);
-    seen.set(tenant, kept === null ? null : new Set(kept.split(" ")));
-  }
-  const before = seen.get(tenant);
-  localStorage.setItem(key, open.map((one) => one.recommendationId).join(" "));
-  return before ? open.filter((one) => !before.has(one.recommendationId)) : [];
-}
-
-/** @param {Recommendation} one */
-const isOpen = ({ state }) => state === "open" || state === "drafted";
 
 /** @type {Show} */
 export async function show(context) {
@@ -83,7 +60,7 @@ export async function show(context) {
     { tenant },
   );
   const isPast = query.get("show") === "past";
-  const open = recommendations.filter(isOpen);
+  const open = recommendations.filter(({ state }) => OPEN.has(state));
   const fresh = unseen(tenant, open);
   const shown = isPast ? recommendations.filter((one) => !open.includes(one)) : open;
   const mine = async () => {
@@ -101,6 +78,10 @@ export async function show(context) {
       return !isUnderWay(now);
     });
   const report = mining?.report;
+  const together = takeTogether(
+    context,
+    can(tenant, "write") ? shown.filter((one) => mayTake(one, one) && one.state === "open") : [],
+  );
   return h(
     "div",
     pageHead(
@@ -135,7 +116,10 @@ export async function show(context) {
         isMining ? "a new search is running." : "search again.",
       ),
     shown.length
-      ? cards(context, shown, fresh)
+      ? [
+          shown.map((one) => card(context, one, fresh.includes(one), together.tick(one))),
+          together.bar,
+        ]
       : empty(
           isPast
             ? "There is nothing earlier."
@@ -158,54 +142,6 @@ export async function show(context) {
         )
       : null,
   );
-}
-
-/**
- * @param {Context} context
- * @param {Recommendation[]} shown
- * @param {Recommendation[]} fresh
- */
-function cards(context, shown, fresh) {
-  const { tenant } = context;
-  const chosen = new Set();
-  const together = async () => {
-    const { draftId } = await call("POST /tenants/{tenant}/recommendations/drafts", {
-      tenant,
-      body: { recommendations: [...chosen] },
-    });
-    await startReplay(context, { draftId });
-  };
-  const bar = h("div.bar", { hidden: true });
-  const update = () => {
-    bar.hidden = !chosen.size;
-    fill(
-      bar,
-      chosen.size > 0 && [
-        h("strong.grow", { role: "status" }, `${chosen.size} chosen: one draft, published once`),
-        button("Replay them together", together, "primary"),
-      ],
-    );
-  };
-  const tick = (/** @type {Recommendation} */ { recommendationId: id, title }) => {
-    const box = checkbox("chosen", false, {
-      "aria-label": `Choose ${title}`,
-      onchange: () => {
-        chosen[box.checked ? "add" : "delete"](id);
-        update();
-      },
-    });
-    return h("label.check", box, "Choose");
-  };
-  const may = shown.filter(
-    (one) => can(tenant, "write") && one.state === "open" && !one.outdated && one.patch.length > 0,
-  );
-  return [
-    // One alone is accepted, or drafted, by its own buttons.
-    shown.map((one) =>
-      card(context, one, fresh.includes(one), may.length > 1 && may.includes(one) && tick(one)),
-    ),
-    bar,
-  ];
 }
 
 /**
@@ -308,13 +244,15 @@ const predicted = ({ basedOn: { window, seq }, ...one }, way = one) =>
     ),
   );
 
+/** @type {(one: Recommendation, way: Contract.AdviceChange) => boolean} */
+const mayTake = (one, way) => !one.outdated && way.patch.length > 0;
+
 /**
  * @type {(context: Context, one: Recommendation, way: Contract.AdviceChange) => Child} the buttons
  *   that take a change, if it is one of rules
  */
 const takes = (context, one, way) =>
-  !one.outdated &&
-  way.patch.length > 0 &&
+  mayTake(one, way) &&
   h(
     "div.row",
     button("Accept", () => accept(context, one, way), way === one ? "primary" : ""),
@@ -326,7 +264,7 @@ const takes = (context, one, way) =>
  * @param {Recommendation} one the recommended change beside its alternatives
  */
 function otherWays(context, one) {
-  const mayChoose = can(context.tenant, "write") && isOpen(one);
+  const mayChoose = can(context.tenant, "write") && OPEN.has(one.state);
   return h(
     "div.ways",
     h("h3", "Compared with other ways"),
