@@ -246,6 +246,7 @@ def queue_replay(
             raise TenantNotFound
         run = ReplayRun.objects.filter(tenant_id=tenant_id, digest=digest).first()
         if run is not None and run.state not in {ReplayRun.State.FAILED, ReplayRun.State.CANCELLED}:
+            _lead_to(run, subject)
             return run
         _require_capacity(tenant_id)
         use_quota(Quota.DOCUMENTS, tenant_id, complete)
@@ -265,6 +266,14 @@ def queue_replay(
         )
         _record(EventKind.REPLAY_REQUESTED, run, actor)
         return run
+
+
+def _lead_to(run: ReplayRun, subject: dict[str, Any]) -> None:
+    """Give a run of a draft that is gone the subject that was asked for: its page leads to a draft."""
+    draft = run.subject.get("draftId")
+    if draft is not None and not RuleDraft.objects.filter(pk=draft).exists():
+        run.subject = subject
+        run.save(update_fields=["subject"])
 
 
 def _record(kind: EventKind, run: ReplayRun, actor: str) -> None:

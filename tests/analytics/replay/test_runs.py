@@ -185,6 +185,10 @@ def test_a_replay_is_outdated_once_its_draft_is_other_or_gone(tenant: UUID) -> N
     delete_draft(tenant_id=tenant, draft_id=draft.pk, actor="a@example.org")
     assert why(run) == ["of a draft that was published or deleted"]
     assert judgement(run) == (True, "To replay these rules again, make a draft of them.")
+    again = create_draft(tenant_id=tenant, document={"rules": LONGER}, actor="a@example.org")
+    same = queue(tenant, None, draft_id=again.pk)
+    assert (same.pk, same.subject) == (run.pk, {"draftId": str(again.pk)})
+    assert why(ReplayRun.objects.get()) == []
 
 
 def test_the_same_input_is_one_run_until_it_changes(tenant: UUID) -> None:
