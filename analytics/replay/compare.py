@@ -231,6 +231,10 @@ class Replayer:
             for one in (subject, current)
         )
         none = [one._replace(low=0, high=0) for one in after[None]]
+
+        def is_same(rule_id: str | None) -> bool:
+            return after.get(rule_id, none) == before.get(rule_id, none)
+
         changes = {
             rule_id: [
                 # A rule that counts the same does the same, whatever the hidden literals are.
@@ -246,9 +250,17 @@ class Replayer:
             for parts in zip(*changes.values(), strict=True)
         ]
         return SampledTotals(
-            total=_widen_all(total, lambda name: margins.total.get(name, 0.0)),
+            total=_widen_all(
+                total,
+                _no_margin if all(map(is_same, changes)) else lambda name: margins.total.get(name, 0.0),
+            ),
             rules=[
-                SampledChange(rule_id=rule_id, changes=_widen_all(bounds, partial(margins.of, rule_id)))
+                SampledChange(
+                    rule_id=rule_id,
+                    changes=_widen_all(
+                        bounds, _no_margin if is_same(rule_id) else partial(margins.of, rule_id)
+                    ),
+                )
                 for rule_id, bounds in changes.items()
             ],
         )
@@ -714,6 +726,10 @@ def _widen_all(
         )
         for one in bounds
     }
+
+
+def _no_margin(_: str) -> float:
+    return 0.0
 
 
 def _widen(low: int, high: int, margin: float, *, least: float = -inf) -> SampledRange:

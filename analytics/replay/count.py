@@ -19,7 +19,7 @@ import pyarrow as pa
 from analytics.replay.load import NUMBER_OF, make_schema, registered
 from analytics.replay.play import KNOWN_MERGED, OPEN_MERGED
 from analytics.replay.result import Billed, BilledRange, MoneyRange, ReplayBilled
-from analytics.replay.sample import find_margins
+from analytics.replay.sample import RARE_COUNTS, RARE_TIMES, find_margins
 from analytics.reports.savings_sql import Bill, bill_days, days_between, fill_savings, join_overlaps, split_by
 from analytics.reports.sql import defines, find_changed_tables, learn_views, read_tables
 from logs.definitions import (
@@ -446,7 +446,8 @@ def _measure_units(connection: DuckDBPyConnection, table: str) -> None:
             UNION ALL SELECT rule, unit, 'risk_low', low FROM at_risk JOIN light USING (pair)
             UNION ALL SELECT rule, unit, 'risk_high', high FROM at_risk JOIN light USING (pair)
         )
-        SELECT rule, unit, name, sum(y) AS y FROM part GROUP BY ALL HAVING y <> 0
+        SELECT rule, unit, name, sum(y) AS y FROM part GROUP BY ALL
+        HAVING sum(y) <> 0 OR name IN {(*RARE_COUNTS, *RARE_TIMES)}
         """
     )
 

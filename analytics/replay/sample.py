@@ -11,7 +11,7 @@ FAST 2015). Section "Samples" of the definition (docs/replay.md).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import inf, sqrt
+from math import sqrt
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -33,13 +33,18 @@ if TYPE_CHECKING:
     from rules.language import Rule
 
 
+#: In how many parts the entries of the other identities are divided, for bounds of what a replay reads.
+_SIZES: Final = 8
+
+
 @dataclass(frozen=True, slots=True)
 class Sampling:
     """How to choose the identities of a large log.
 
     Attributes:
         seed: the same seed and log give the same sample.
-        most: the most entries of the heaviest identities.
+        most: the most entries of the heaviest identities, by requests and by time; those of one size have at
+            most an eighth.
         heaviest: at least so many of the heaviest identities are in the sample, by requests and by time.
         weight: the heaviest also have at least this share of all requests, and of all time.
         share: the share of the other identities.
@@ -215,20 +220,26 @@ def _choose_units(connection: DuckDBPyConnection, sampling: Sampling) -> None:
         f"""
         CREATE OR REPLACE TEMP TABLE chosen_unit AS
         WITH heavy AS ({heaviest("entries")} UNION {heaviest("ms")}), placed AS (
-            SELECT unit, entries, hash(unit, {quote_text(sampling.seed)}) AS chance,
+            SELECT unit, entries, ms, hash(unit, {quote_text(sampling.seed)}) AS chance,
                 if(is_kept OR unit IN (FROM heavy), NULL, floor(log2(entries))::INTEGER) AS stratum
             FROM unit WHERE entries > 0 OR is_kept
         ), ordered AS (
             SELECT *, row_number() OVER (PARTITION BY stratum ORDER BY chance, unit) AS place,
+                sum(entries) OVER (
+                    PARTITION BY stratum ORDER BY chance, unit ROWS UNBOUNDED PRECEDING
+                ) AS taken,
                 count(*) OVER (PARTITION BY stratum) AS units,
                 sum(entries) OVER (PARTITION BY stratum) AS whole
             FROM placed
         )
-        SELECT row_number() OVER (ORDER BY unit) AS number, unit, entries, stratum, units, CASE
+        SELECT row_number() OVER (ORDER BY unit) AS number, unit, entries, ms, stratum, units, CASE
                 WHEN stratum IS NULL THEN 1
                 ELSE whole / sum(entries) OVER (PARTITION BY stratum) END::DOUBLE AS weight
         FROM ordered
-        WHERE stratum IS NULL OR place <= greatest(ceil({sampling.share} * units), {sampling.least})
+        WHERE stratum IS NULL OR place <= 2 OR (
+            place <= greatest(ceil({sampling.share} * units), {sampling.least})
+            AND taken <= {sampling.most // _SIZES}
+        )
         """
     )
     connection.execute(
@@ -242,7 +253,8 @@ def _choose_units(connection: DuckDBPyConnection, sampling: Sampling) -> None:
         CREATE OR REPLACE TEMP TABLE size_class AS
         SELECT stratum, count(*) AS units, 1 - count(*) / any_value(units) AS left_out,
             any_value(weight) AS weight, sum(entries)::DOUBLE AS entries,
-            sum(entries::DOUBLE ** 2) AS squares, sum(entries::DOUBLE ** 4) AS fourths
+            avg(entries) AS size, avg(ms) AS ms, sum(entries::DOUBLE ** 2) AS squares,
+            sum(entries::DOUBLE ** 4) AS fourths
         FROM chosen_unit WHERE stratum IS NOT NULL GROUP BY stratum
         """
     )
@@ -260,7 +272,8 @@ def find_margins(
     """Return how far counts may be from those of the whole log, at 95 %.
 
     A count is the sum of what its units count. Those of a stratum count about in proportion to their
-    requests; the margin is made from how far each is from that.
+    requests; the margin is made from how far each is from that. One more unit is taken to count all or
+    nothing: the sample may have none of what few units do.
 
     Args:
         parts: tables with ``rule``, ``unit`` (in ``light_unit``), ``name`` and ``y``: what each unit adds to
@@ -275,8 +288,8 @@ def find_margins(
     rows = connection.execute(_VARIANCES.format(source=source)).fetchall()
     by_rule: dict[tuple[str | None, str], float] = {}
     total: dict[str, float] = {}
-    for rule, is_total, name, variance, effective, units in rows:
-        margin = _factor(effective, units) * sqrt(variance)
+    for rule, is_total, name, variance, effective in rows:
+        margin = _factor(effective) * sqrt(variance)
         if is_total:
             total[name] = margin
         else:
@@ -295,13 +308,13 @@ class Margins:
         return self.by_rule.get((rule_id, name), 0.0)
 
 
-def _factor(effective: float, units: int) -> float:
+def _factor(effective: float) -> float:
     """Return how many standard deviations the bounds are wide: the quantile of Student's distribution.
 
-    Few units that differ much from the others say little about the variance. Its degrees of freedom follow
-    from the kurtosis: ``effective`` is (sum d²)² / sum d⁴ of the differences.
+    Few units that differ much from the others say little about the variance: ``effective`` is their number,
+    (sum d²)² / sum d⁴ of the differences.
     """
-    freedom = inf if effective >= units else max(2 / (1 / effective - 1 / units), _MIN_FREEDOM)
+    freedom = max(effective - 1, _MIN_FREEDOM)
     z = _NORMAL
     # The expansion of Cornish and Fisher.
     return (
@@ -312,9 +325,12 @@ def _factor(effective: float, units: int) -> float:
     )
 
 
-#: Units that add nothing to a count are not in ``{source}``: their part follows from ``size_class``.
-_VARIANCES: Final = """
-    WITH part AS ({source}), counted AS (
+#: The counts and times, of which some units add all that they can, and others nothing.
+RARE_COUNTS: Final = ("hits", "high_hits", "misses", "extraMisses")
+RARE_TIMES: Final = ("saved_ms", "high_saved_ms", "spent_ms", "extraMs")
+#: Units that add nothing to a count need not be in ``{{source}}``: their part follows from ``size_class``.
+_VARIANCES: Final = f"""
+    WITH part AS ({{source}}), counted AS (
         SELECT rule, false AS is_total, name, unit, sum(y) AS y FROM part GROUP BY ALL
         UNION ALL SELECT NULL, true, name, unit, sum(y) FROM part GROUP BY ALL
     ), rated AS (
@@ -328,12 +344,13 @@ _VARIANCES: Final = """
         FROM rated GROUP BY rule, is_total, name, stratum
     ), difference AS (
         SELECT rule, is_total, name, units, weight ** 2 * left_out AS factor,
-            greatest(second + ratio ** 2 * squares, 0) AS second,
-            greatest(fourth + ratio ** 4 * fourths, 0) AS fourth
+            CASE WHEN name IN {RARE_COUNTS} THEN size WHEN name IN {RARE_TIMES} THEN ms ELSE 0 END AS unseen,
+            greatest(second + ratio ** 2 * squares, 0) + unseen ** 2 AS second,
+            greatest(fourth + ratio ** 4 * fourths, 0) + unseen ** 4 AS fourth
         FROM moment JOIN size_class USING (stratum) WHERE left_out > 0 AND units > 1
     )
     SELECT rule, is_total, name, sum(factor * second * units / (units - 1)) AS variance,
-        sum(factor * second) ** 2 / sum(factor ** 2 * fourth) AS effective, sum(units)::BIGINT
+        sum(factor * second) ** 2 / sum(factor ** 2 * fourth) AS effective
     FROM difference GROUP BY rule, is_total, name
     HAVING variance > 0 AND sum(factor ** 2 * fourth) > 0
 """
