@@ -52,8 +52,8 @@ def explain_nothing(report: Mapping[str, Any]) -> list[str]:
     if not reasons:
         return ["Rules answer all requests of these days, or no request reached the warehouse."]
     return [
-        f"{formats.count(reason['requests'], 'request')}, {formats.duration(reason['warehouseMs'])} of warehouse time: "
-        f"{reason['why']}"
+        f"{formats.count(reason['requests'], 'request')}, {formats.duration(reason['warehouseMs'])} of "
+        f"warehouse time: {reason['why']}"
         for reason in reasons
     ]
 

@@ -13,6 +13,7 @@ import psycopg
 import pytest
 
 from analytics.history import entries
+from analytics.history.rows import Source
 from analytics.replay.figures import count_requests
 from tenantadmin.run import embedded
 from tenantadmin.run.embedded import postgresql
@@ -151,7 +152,7 @@ def read_entries(tmp_path: Path, name: str) -> list[dict[str, Any]]:
         list(
             entries.write_entries(
                 tmp_path / f"history.{name}",
-                entries.Choices(source=entries.Source.POSTGRESQL),
+                entries.Choices(source=Source.POSTGRESQL),
                 directory=folder,
                 now_ms=round(time.time() * 1000),
             )
