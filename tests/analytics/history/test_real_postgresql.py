@@ -18,7 +18,7 @@ from analytics.replay.figures import count_requests
 from tenantadmin.run import embedded
 from tenantadmin.run.embedded import postgresql
 from tenantadmin.run.embedded.layout import PORT, USER, Layout
-from tests.analytics.history.test_assess import assess
+from tests.analytics.history.assessing import assess
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
