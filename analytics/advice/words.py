@@ -47,13 +47,17 @@ def explain_nothing(report: Mapping[str, Any]) -> list[str]:
     if report["basedOn"]["window"] is None:
         return ["The tenant has no logs."]
     reasons = sorted(report["notProposed"], key=lambda reason: -reason["warehouseMs"])
+    if not reasons and "days-left-out" in report["caveats"]:
+        return [
+            "Days were left out: their log has nothing in a column that a search reads, such as isReadOnly."
+        ]
     if not reasons and not report["rows"]["decidable"]:
         return ["No entry of these days has a statement, a time and a status, so rules decide nothing."]
     if not reasons:
         return ["Rules answer all requests of these days, or no request reached the warehouse."]
     return [
-        f"{formats.count(reason['requests'], 'request')}, {formats.duration(reason['warehouseMs'])} of warehouse time: "
-        f"{reason['why']}"
+        f"{formats.count(reason['requests'], 'request')}, {formats.duration(reason['warehouseMs'])} of "
+        f"warehouse time: {reason['why']}"
         for reason in reasons
     ]
 

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 from django.conf import settings
 
-from accounts.models import Tenant, TenantConfig
 from accounts.assessments import ensure_assessment
+from accounts.models import Tenant, TenantConfig
 from accounts.tenants.config import SentConfig, read_prices, write_config
 from accounts.tenants.pricing import Pricing
 from analytics.advice.proposal import read_edits

@@ -220,8 +220,13 @@ def _make_entry(
         "hasParameters": found.values != "[]",
         "hasNonDeterministicFunctions": facts.varies if facts.parsed else None,
         "tableCount": len(tables) if facts.parsed else None,
-        "tables": json.dumps(tables, ensure_ascii=False) if tables else None,
+        "tables": _as_json(tables) if tables else None,
     }
+
+
+@lru_cache(10_000)
+def _as_json(names: tuple[str, ...]) -> str:
+    return json.dumps(names, ensure_ascii=False)
 
 
 class Hashes:

@@ -10,9 +10,10 @@ Source: postgresql.org/docs/18/runtime-config-logging.html (19.8) and auto-expla
 from __future__ import annotations
 
 import csv
-import json
 import re
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import msgspec
 
 from analytics.history.rows import DEFAULT_HOST, BadHistory, Row
 from analytics.history.tables import Clock, open_text, unchanging
@@ -218,7 +219,7 @@ def _explain_no_csvlog(path: Path, number: int, record: list[str]) -> str:
 
 
 def _read_jsonlog(path: Path) -> Iterator[_Line]:
-    decode = json.JSONDecoder().decode
+    decode = msgspec.json.Decoder().decode
     with open_text(path) as stream:
         for number, text in enumerate(stream, start=1):
             try:
@@ -236,7 +237,7 @@ def _read_jsonlog(path: Path) -> Iterator[_Line]:
                     detail=record.get("detail", ""),
                     query=record.get("statement", ""),
                 )
-            except ValueError as error:
+            except msgspec.DecodeError as error:
                 raise BadHistory(
                     f"{path.name}, line {number} is not JSON: {error}. If the server still writes it, copy "
                     "it first."

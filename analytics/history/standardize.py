@@ -10,10 +10,10 @@ A real Gateway may standardise in another way: docs/assess.md.
 
 from __future__ import annotations
 
-import json
 import logging
 import re
 from collections import OrderedDict
+from json.encoder import encode_basestring as _quote
 from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar
 
 from sqlglot import exp
@@ -224,7 +224,8 @@ def _without_literals(text: str, tokens: Sequence[Token], parameters: Sequence[s
             number = int(written) if written.isdecimal() else 0
             if parameters is not None and 0 < number <= len(parameters):
                 pieces[-1] = "?"
-                values.append(json.dumps(parameters[number - 1], ensure_ascii=False))
+                value = parameters[number - 1]
+                values.append("null" if value is None else _quote(value))
             else:
                 pieces.append(written)
         elif kind in _LITERALS and not (pieces and pieces[-1] == ":" and before not in _OPERANDS):
@@ -243,8 +244,8 @@ def _without_literals(text: str, tokens: Sequence[Token], parameters: Sequence[s
 
 def _as_json(token: Token, written: str) -> str:
     if token.token_type is TokenType.NUMBER:
-        return _number(token.text) or json.dumps(written, ensure_ascii=False)
-    return json.dumps(token.text if token.token_type in _TEXTS else written, ensure_ascii=False)
+        return _number(token.text) or _quote(written)
+    return _quote(token.text if token.token_type in _TEXTS else written)
 
 
 _NUMBER: Final = re.compile(r"(\d[\d_]*)?(?:\.(\d[\d_]*)?)?([eE][+-]?\d+)?", re.ASCII)
@@ -361,7 +362,7 @@ def _guess(text: str, pattern: re.Pattern[str], unclear: re.Pattern[str]) -> _To
     def mark(match: re.Match[str]) -> str:
         string, number, space = match.groups()
         if string is not None:
-            values.append(json.dumps(string.replace("''", "'"), ensure_ascii=False))
+            values.append(_quote(string.replace("''", "'")))
             return "\0"
         if number is not None:
             values.append(_number(number) or "")

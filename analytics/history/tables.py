@@ -7,17 +7,16 @@ from __future__ import annotations
 
 import csv
 import gzip
-import json
 import re
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
-from io import TextIOWrapper
-from typing import TYPE_CHECKING, Any, Final
+from typing import IO, TYPE_CHECKING, Any, Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import duckdb
+import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -76,10 +75,11 @@ def unchanging(path: Path) -> Iterator[None]:
         raise BadHistory(f"{path.name} changed while it was read. Copy it, and give the copy.")
 
 
-def open_text(path: Path) -> TextIOWrapper:
+def open_text(path: Path) -> IO[str]:
     """Open a text in UTF-8, with or without a byte order mark, also compressed."""
-    raw = gzip.open(path) if _is_gzip(path) else path.open("rb")
-    return TextIOWrapper(raw, "utf-8-sig", newline="")
+    if _is_gzip(path):
+        return gzip.open(path, "rt", encoding="utf-8-sig", newline="")
+    return path.open(encoding="utf-8-sig", newline="")
 
 
 def read_records(
@@ -213,13 +213,14 @@ def _read_json(
     path: Path, columns: Mapping[str, Column], what: str, missing: dict[str, str]
 ) -> Iterator[tuple[int, list[Any]]]:
     """Read lines of objects, or an array of them, by DuckDB."""
-    decode = json.JSONDecoder(parse_float=str).decode
+    decode = msgspec.json.Decoder(float_hook=str).decode
     number = 0
     names: list[str] | None = None
     with unchanging(path), duckdb.connect(config={"memory_limit": "1GB", "threads": 1}) as engine:
+        compression = "gzip" if _is_gzip(path) else "uncompressed"
         query = (
             f"SELECT json FROM read_json_objects({quote_text(str(path))}, format = 'auto', "  # noqa: S608
-            f"compression = '{'gzip' if _is_gzip(path) else 'uncompressed'}', maximum_object_size = {_MAX_VALUE})"
+            f"compression = '{compression}', maximum_object_size = {_MAX_VALUE})"
         )
         try:
             batches = engine.sql(query).to_arrow_reader(_BATCH_ROWS)
@@ -243,7 +244,7 @@ def _read_json(
                             for column in columns.values()
                         ],
                     )
-        except duckdb.Error as error:
+        except (duckdb.Error, msgspec.DecodeError) as error:
             raise BadHistory(f"{path.name}: {str(error)[:300]}. Export it again.") from error
     if not number:
         raise BadHistory(f"{path.name} has no rows. Choose days with statements.")

@@ -45,6 +45,8 @@ NAMING = {
     "logs/columns.py": "the example of the column",
     "rules/match.py": "what the Gateway logs for each action",
     "analytics/replay/play.py": "what a replay gives each request",
+    "analytics/history/postgresql.py": "a level of PostgreSQL's log",
+    "analytics/history/tables.py": "the same",
     "analytics/demo/profile.py": "what the simulated Gateway answers",
     "analytics/demo/generate.py": "what the simulated Gateway logs",
     "bench/bench_requests.py": "a filter of one status",

@@ -222,10 +222,10 @@ def test_the_command_prints_the_recommendations(tenant: UUID) -> None:
     ("entries", "reason"),
     [
         ([], "The tenant has no logs."),
+        ([{"isReadOnly": None}], "Days were left out: their log has nothing in a column"),
         ([{"standardizedSql": None}], "No entry of these days has a statement, a time and a status"),
-        ([{"cacheStatus": "BLOCKED"}], "Rules answer all requests of these days, or no request reached"),
-        ([{"isReadOnly": True, "tables": ["t"]}], "1 request, 1 s of warehouse time: The result of these"),
-        ([{}], "1 request, 1 s of warehouse time: These statements change something"),
+        ([{}], "1 request, 1 s of warehouse time: They are too rarely asked again"),
+        ([{"isReadOnly": False}], "1 request, 1 s of warehouse time: These statements change something"),
     ],
 )
 def test_the_command_says_why_it_found_nothing(
@@ -237,6 +237,14 @@ def test_the_command_says_why_it_found_nothing(
         "cacheStatus": "PASSTHROUGH",
         "standardizedSql": "SELECT a FROM t",
         "warehouseExecutionTimeMs": 1000,
+        "userName": "ana",
+        "statementType": "SELECT",
+        "tables": ["s.t"],
+        "isReadOnly": True,
+        "isDataChange": False,
+        "isDDL": False,
+        "hasNonDeterministicFunctions": False,
+        "adapterType": "snowflake",
     }
     save_entries(tenant_id, day, [{**base, **entry} for entry in entries] or [{"logId": "1"}])
     if entries:

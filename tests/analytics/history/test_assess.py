@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from io import StringIO
 from typing import TYPE_CHECKING, Any
@@ -14,9 +15,12 @@ from accounts.models import Account, Tenant
 from accounts.tenants.lifecycle import delete_tenant
 from analytics.assessments.removal import remove_old_assessments
 from analytics.models import Assessment, Digest, ReplayRun
+from analytics.replay.execution import run_next
+from analytics.replay.runs import describe_replay, queue_replay
 from logs.models import Partition
 from tenantadmin.lib.core.timestamps import epoch_ms
 from tenantadmin.lib.objectstore import default_store
+from tests.analytics.history.assessing import assess
 from tests.analytics.history.stream import Sent, as_csvlog, as_databricks, as_snowflake, make_stream
 
 if TYPE_CHECKING:
@@ -25,14 +29,6 @@ if TYPE_CHECKING:
     from tests import factories
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-
-def assess(*arguments: Any) -> dict[str, Any]:
-    """Return the report of the command."""
-    out, err = StringIO(), StringIO()
-    call_command("assess", *map(str, arguments), "--json", stdout=out, stderr=err)
-    report: dict[str, Any] = json.loads(out.getvalue())
-    return report
 
 
 def repeats(sent: list[Sent]) -> dict[str, float]:
@@ -166,6 +162,72 @@ def test_the_metering_is_compared_by_warehouse_and_day(tmp_path: Path) -> None:
     ]
     assert rows[0]["why"] == ["no-statement-in-history", "size-unknown"]
     assert (round(rows[1]["ratio"], 3), rows[1]["why"]) == (2.0, ["work-past-this-history"])
+
+
+def count_hits(sent: list[Sent], *, ttl_ms: int) -> int:
+    """Return the hits of a rule that caches all that reads: an entry is born when its execution ends."""
+    hits = 0
+    entries: dict[tuple[Any, ...], int] = {}
+    running: dict[tuple[Any, ...], int] = {}
+    for one in sorted(sent, key=lambda one: one.at):
+        if one.kind != "SELECT":
+            continue
+        key, at = (one.text, json.dumps(one.values)), epoch_ms(one.at)
+        if key in running and running[key] <= at:
+            entries[key] = running.pop(key)
+        if key in entries and at < entries[key] + ttl_ms:
+            hits += 1
+        elif key not in running:
+            running[key] = at + one.ms
+    return hits
+
+
+def test_replayed_hits_are_those_of_a_judge_and_absent_columns_are_named(tmp_path: Path) -> None:
+    sent = make_stream(600)
+    path = tmp_path / "history.csv"
+    path.write_bytes(as_snowflake(sent))
+    tenant = UUID(assess(path, "--from", "snowflake")["tenantId"])
+    days = sorted({one.at.date() for one in sent})
+    reads = {"isReadOnly": True, "clientIp": {"exists": False}}
+    run = queue_replay(
+        tenant_id=tenant,
+        rules=[{"id": "all", "conditions": reads, "ttlSeconds": 7200}],
+        first_day=days[0],
+        last_day=days[-1],
+        warmup_days=0,
+        gateway={},
+        actor="test",
+    )
+    assert run_next(default_store(), tenant_id=tenant)
+    run.refresh_from_db()
+    assert run.result is not None
+    expected = count_hits(sent, ttl_ms=7_200_000)
+    assert expected > 20
+    hits = run.result["total"]["hits"]
+    assert (hits["low"], hits["high"]) == (expected, expected)
+    assert run.result["window"]["absentColumns"] == ["clientIp"]
+    assert run.result["window"]["daysLeftOut"] == []
+    assert "columns-absent" in run.result["caveats"]
+    notes = describe_replay(run)["notes"]
+    assert any("has nothing for clientIp" in note for note in notes)
+
+
+def test_what_the_warehouse_cached_itself_takes_no_time_and_wakes_nothing(tmp_path: Path) -> None:
+    sent = [one for one in make_stream(600) if one.kind == "SELECT"]
+    own = {number for number in range(len(sent)) if number % 5 == 4}
+    lines = list(csv.reader(as_snowflake(sent).decode().splitlines(keepends=True)))
+    header = lines[0]
+    for number in own:
+        for name, value in (("WAREHOUSE_SIZE", ""), ("BYTES_SCANNED", "0"), ("EXECUTION_TIME", "40")):
+            lines[number + 1][header.index(name)] = value
+    path = tmp_path / "history.csv"
+    with path.open("w", newline="") as stream:
+        csv.writer(stream).writerows(lines)
+    report = assess(path, "--from", "snowflake")
+    executed = [one for number, one in enumerate(sent) if number not in own]
+    assert report["read"]["resultCache"] == len(own)
+    assert report["bill"]["without"]["billedMs"]["high"] == billed_ms(executed)
+    assert report["replay"]["rows"]["decidable"] == len(sent)
 
 
 def test_people_read_the_report(tmp_path: Path) -> None:

@@ -13,11 +13,12 @@ import psycopg
 import pytest
 
 from analytics.history import entries
+from analytics.history.rows import Source
 from analytics.replay.figures import count_requests
 from tenantadmin.run import embedded
 from tenantadmin.run.embedded import postgresql
 from tenantadmin.run.embedded.layout import PORT, USER, Layout
-from tests.analytics.history.test_assess import assess
+from tests.analytics.history.assessing import assess
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -151,7 +152,7 @@ def read_entries(tmp_path: Path, name: str) -> list[dict[str, Any]]:
         list(
             entries.write_entries(
                 tmp_path / f"history.{name}",
-                entries.Choices(source=entries.Source.POSTGRESQL),
+                entries.Choices(source=Source.POSTGRESQL),
                 directory=folder,
                 now_ms=round(time.time() * 1000),
             )

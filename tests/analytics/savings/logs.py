@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
     from tests.analytics.savings.judge import Price, Row
 
+_TEXTS = ("day", "standardizedSql", "serverHostname", "cacheStatus", "matchedRule", "operationType")
+
 #: The first days of windows: in a month, at its end, and at the end of a year.
 FIRST_DAYS = (date(2026, 3, 10), date(2026, 2, 28), date(2025, 12, 31))
 #: What the judge computes.
@@ -39,7 +41,7 @@ JUDGED = (
 )
 _MINUTE = 60_000
 _TYPES: dict[str, pa.DataType] = {
-    **dict.fromkeys(("day", "standardizedSql", "serverHostname", "cacheStatus", "matchedRule"), pa.string()),
+    **dict.fromkeys(_TEXTS, pa.string()),
     "timestamp": pa.int64(),
     "warehouseExecutionTimeMs": pa.int32(),
 }
