@@ -57,13 +57,14 @@ from logs.pending import (
     read_mark,
 )
 from tenantadmin.lib.core.queues import BUILDING, DEFAULT, REPLAYS
-from tenantadmin.lib.database.connections import Busy
+from tenantadmin.lib.database.connections import Busy, build_lock
 from tenantadmin.lib.jobs.outbox import send_messages
 from tenantadmin.lib.jobs.queue import attempt, start_due
 from tenantadmin.lib.objectstore import StoreError, default_store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from contextlib import AbstractContextManager
 
     from celery.canvas import Signature
 
@@ -88,6 +89,9 @@ MONTHS_SECONDS: Final = 300.0
 REPAIR_DELAY: Final = timedelta(seconds=60)
 #: A task for a part of a day expires after this many seconds. The build of the day has made the part by then.
 PART_SECONDS: Final = 3_600
+#: The lock of a tenant's digests, replays and searches, which take minutes. It has one of them at a time, so
+#: that they never hold all workers.
+LONG_JOB: Final = "long job"
 #: An unfinished write that began longer ago belongs to a killed process.
 LONGEST_WRITE: Final = timedelta(days=1)
 
@@ -263,10 +267,19 @@ def remove_unfinished_writes() -> None:
         logger.info("Removed %d unfinished writes from the store", removed)
 
 
+def _long_job(tenant: str) -> AbstractContextManager[None]:
+    """Hold the lock of a tenant's long jobs.
+
+    Raises:
+        Busy: another worker holds it.
+    """
+    return build_lock(tenant=UUID(tenant), period=LONG_JOB, wait=False)
+
+
 @shared_task
 def run_replay(tenant: str) -> None:
     """Run the next queued replay of a tenant. If another worker runs one, it will start the next."""
-    with attempt("A replay", tenant=tenant):
+    with attempt("A replay", tenant=tenant), _long_job(tenant):
         if run_next(default_store(), tenant_id=UUID(tenant)):
             run_replay.delay(tenant)
 
@@ -274,7 +287,7 @@ def run_replay(tenant: str) -> None:
 @shared_task
 def refresh_digests(tenant: str) -> None:
     """Make the digests of a tenant that are due."""
-    with attempt("A digest", tenant=tenant):
+    with attempt("A digest", tenant=tenant), _long_job(tenant):
         make_due_digests(default_store(), tenant=UUID(tenant))
 
 
@@ -313,7 +326,7 @@ def mine_every_tenant() -> None:
 @shared_task
 def mine_tenant(tenant: str) -> None:
     """Run the queued search for recommendations of a tenant, then measure accepted recommendations."""
-    with attempt("A search", tenant=tenant):
+    with attempt("A search", tenant=tenant), _long_job(tenant):
         if run_mining(default_store(), tenant_id=UUID(tenant)):
             measure_tenant.delay(tenant)
 

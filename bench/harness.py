@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import http.client
+import importlib
 import multiprocessing
 import os
+import resource
 import socket
 import statistics
 import subprocess
@@ -15,16 +17,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import django
+import psutil
 from rich.console import Console
 from rich.table import Table
 
 from tenantadmin.conf.secrets import new_secret_key, new_signing_key
+from tenantadmin.lib.core.serving import give_memory_back
 from tenantadmin.run import embedded
 from tenantadmin.run.serve.address import Address
 from tenantadmin.run.serve.web import web_command
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+    from multiprocessing.connection import Connection
 
 ROOT = Path(__file__).resolve().parent.parent
 console = Console(width=110)
@@ -56,7 +62,6 @@ def environment() -> Iterator[Path]:
             LOG_LEVEL="WARNING",
             TENANTADMIN_SUPERVISED="1",
         )
-        import django  # noqa: PLC0415 - reads the environment
         from django.core.management import call_command  # noqa: PLC0415
 
         django.setup()
@@ -229,3 +234,39 @@ def show(title: str, unit: str, rows: Sequence[Compared]) -> None:
             "" if row.goal is None else f"{row.goal:g}",
         )
     console.print(table)
+
+
+# Works in processes of their own -------------------------------------------------------------------
+
+
+def measure_apart(module: str, function: str, *arguments: object, seconds: int) -> Sequence[str]:
+    """Call a function in a new process, as in a child of a worker.
+
+    Return seconds, processor time, and the MB at the peak and afterwards, as texts; what went wrong if it
+    failed or took longer than ``seconds``.
+    """
+    context = multiprocessing.get_context("spawn")
+    receiver, sender = context.Pipe(duplex=False)
+    process = context.Process(target=_call, args=(sender, module, function, arguments))
+    process.start()
+    sender.close()
+    try:
+        if not receiver.poll(seconds):
+            return [f"> {seconds}"]
+        return [f"{figure:,.1f}" for figure in receiver.recv()]
+    except EOFError:
+        return ["failed"]
+    finally:
+        process.kill()
+        process.join()
+
+
+def _call(sender: Connection, module: str, function: str, arguments: tuple[object, ...]) -> None:
+    django.setup()
+    give_memory_back()
+    work = getattr(importlib.import_module(module), function)
+    began_at, processor = time.perf_counter(), time.process_time()
+    work(*arguments)
+    taken = time.perf_counter() - began_at, time.process_time() - processor
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    sender.send((*taken, peak, psutil.Process().memory_info().rss / 2**20))

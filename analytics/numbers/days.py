@@ -18,6 +18,7 @@ from django.db.models import Q
 from analytics.models import Build, DayRollup, Kind, SummaryDocument
 from analytics.numbers.by_hours import HourlyDay, SendParts, compact_by_hours
 from analytics.numbers.documents import day_document
+from analytics.numbers.executions import EXECUTIONS, keep_sql
 from analytics.numbers.rollup import write_rollups
 from analytics.numbers.state import (
     close_failures,
@@ -28,6 +29,7 @@ from analytics.numbers.state import (
 )
 from analytics.numbers.store import (
     WrittenDocument,
+    new_engine,
     remove_orphans,
     save_document,
     scratch_directory,
@@ -50,10 +52,12 @@ from logs.partitions import (
     withdraw_partition,
 )
 from logs.pending import finish_day, mark_days, read_mark
+from logs.quoting import quote_text
+from logs.sql.view import LogView
 from tenantadmin.lib.core.timestamps import now
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from tenantadmin.lib.objectstore import ObjectStore
@@ -256,7 +260,8 @@ def _upload_file(store: ObjectStore, compacted: CompactedDay) -> _BuiltDay:
     if file is None:
         return _BuiltDay(compacted.listing, partition, rollup=None, hourly=None)
     key = partition_key(tenant, day, build=name)
-    rollup = _make_rollup(write_rollups(file, day=day, directory=file.parent), directory=file.parent)
+    files = write_rollups(file, day=day, directory=file.parent)
+    rollup = _make_rollup(store, files, logs=[str(file)], day=day, directory=file.parent)
     upload(store, {key: file})
     partition = replace(partition, files=[key], bytes=file.stat().st_size)
     return _BuiltDay(compacted.listing, partition, rollup=rollup, hourly=None)
@@ -277,13 +282,25 @@ def _build_by_hours(
         hours={},
         table_names=hourly.table_names,
     )
-    rollup = _make_rollup(hourly.rollups, directory=directory) if hourly.rollups else None
+    logs = [store.uri(key) for key in hourly.files]
+    rollup = (
+        _make_rollup(store, hourly.rollups, logs=logs, day=listing.day, directory=directory)
+        if hourly.rollups
+        else None
+    )
     return _BuiltDay(hourly.listing, partition, rollup=rollup, hourly=hourly)
 
 
-def _make_rollup(files: Mapping[str, Path], *, directory: Path) -> _BuiltRollup:
+def _make_rollup(
+    store: ObjectStore, files: Mapping[str, Path], *, logs: Sequence[str], day: date, directory: Path
+) -> _BuiltRollup:
+    """Compute document and counts from the tables, and what the bill needs from the day's ``logs``."""
+    executions = directory / f"{EXECUTIONS}.parquet"
+    with new_engine(store) as engine:
+        LogView(engine.connection).make_tolerant(logs)
+        engine.connection.execute(f"COPY ({keep_sql(day)}) TO {quote_text(str(executions))}")
     document = write_document(day_document(DayTables(files)), spill=directory / "document.json")
-    return _BuiltRollup(files, document, count_day(files))
+    return _BuiltRollup({**files, EXECUTIONS: executions}, document, count_day(files))
 
 
 def _publish(store: ObjectStore, built: _BuiltDay) -> None:

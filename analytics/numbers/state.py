@@ -327,15 +327,17 @@ def _sum(path: Path, *columns: str) -> dict[str, Any]:
 
 
 def update_health(tenant: UUID) -> None:
-    """Update the row of a tenant, and make its digests and alerts due.
+    """Update the row of a tenant, and make its digests and alerts due, unless they rest after failures.
 
     Call it in the transaction that publishes a day.
     """
     TenantHealth.objects.get_or_create(tenant_id=tenant)
     # If two days are published at once, the second transaction waits here, and then sees the first.
     TenantHealth.objects.select_for_update(no_key=True).get(pk=tenant)
-    TenantHealth.objects.filter(pk=tenant).update(**_measure(tenant), updated_at=now(), due_at=now())
-    Alert.objects.filter(tenant=tenant, enabled=True).make_due(now())
+    TenantHealth.objects.filter(pk=tenant).update(**_measure(tenant), updated_at=now())
+    # A build each minute would else repeat each minute what fails after two.
+    TenantHealth.objects.filter(pk=tenant, attempts__lte=1).update(due_at=now())
+    Alert.objects.filter(tenant=tenant, enabled=True, attempts__lte=1).make_due(now())
 
 
 def _measure(tenant: UUID) -> dict[str, Any]:

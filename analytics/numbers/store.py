@@ -16,7 +16,7 @@ import time
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Lock
+from threading import Lock, Timer
 from typing import TYPE_CHECKING, Any, Final
 
 import duckdb
@@ -141,6 +141,17 @@ def new_engine(
     ):
         attach_store(connection, store)
         yield Engine(connection, directory)
+
+
+@contextmanager
+def ended_after(seconds: float, connection: DuckDBPyConnection) -> Iterator[None]:
+    """Interrupt what the connection runs in the block after a time: it raises duckdb.InterruptException."""
+    timer = Timer(seconds, connection.interrupt)
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def replay_engine(store: ObjectStore) -> AbstractContextManager[Engine]:

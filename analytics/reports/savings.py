@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections import defaultdict
 from dataclasses import dataclass, replace
 from datetime import date
@@ -14,13 +15,24 @@ from msgspec import Meta
 
 from accounts.tenants.config import read_prices
 from accounts.tenants.pricing import Pricing, Terms
-from analytics.numbers.store import cache_document, forget_document, get_cached
-from analytics.numbers.tables import rate
+from analytics.models import DayRollup
+from analytics.numbers.executions import EXECUTIONS
+from analytics.numbers.store import cache_document, ended_after, forget_document, get_cached, new_engine
+from analytics.numbers.tables import ROLLUP_VERSION, rate
 from analytics.reports.reading import ReportQuery
-from analytics.reports.savings_sql import SAVINGS_SQL, SUSPENDS, Bill, bill_days, days_between, fill_savings
+from analytics.reports.savings_sql import (
+    KEPT_SAVINGS_SQL,
+    SAVINGS_SQL,
+    SUSPENDS,
+    Bill,
+    bill_days,
+    days_between,
+    fill_savings,
+)
 from logs.definitions import SPARED
 from logs.partitions import describe_longest_window, partitions_with_file
 from logs.queries import document_limits, rows_of, run_query
+from logs.quoting import quote_texts
 from logs.sources import local_copies
 from logs.sql.protocol import EngineUnavailable
 from logs.sql.source import make_source
@@ -338,6 +350,7 @@ class SavingsSource:
     Attributes:
         prices: ``warehouse.pricing`` of the tenant's configuration.
         partitions: day, build, object keys and number of rows of each day that is read.
+        kept: the object keys of what is kept of each day; None if it is not kept of all.
     """
 
     tenant: UUID
@@ -346,6 +359,7 @@ class SavingsSource:
     step: Step
     prices: Sequence[Mapping[str, Any]]
     partitions: Sequence[tuple[date, str, Sequence[str], int]] = ()
+    kept: Sequence[str] | None = None
 
     @property
     def before(self) -> date:
@@ -364,10 +378,10 @@ class SavingsSource:
 
 
 def find_source(*, tenant: UUID, first: date, last: date, step: Step) -> SavingsSource:
-    """Return what the savings of the days from ``first`` to ``last`` depend on, in two queries.
+    """Return what the savings of the days from ``first`` to ``last`` depend on, in three queries.
 
     Raises:
-        BadRequest: there are too many days or log entries, or no days.
+        BadRequest: there are too many days, or no days.
     """
     days = (last - first).days + 1
     if days < 1:
@@ -377,18 +391,18 @@ def find_source(*, tenant: UUID, first: date, last: date, step: Step) -> Savings
     source = SavingsSource(tenant, first, last, step, read_prices(tenant))
     rows = partitions_with_file(tenant=tenant).filter(day__range=(source.before, last)).defer("hours")
     partitions = [(row.day, row.build, tuple(row.files), row.rows) for row in rows]
-    entries = sum(count for *_, count in partitions)
-    if entries > settings.REPLAY_MAX_ROWS:
-        raise _refuse(
-            f"These days have {entries} log entries; at most {settings.REPLAY_MAX_ROWS} can be read. "
-            + describe_longest_window(
-                {day: count for day, *_, count in partitions},
-                last=last,
-                before=1,
-                most=settings.REPLAY_MAX_ROWS,
-            )
-        )
-    return replace(source, partitions=partitions)
+    source = replace(source, partitions=partitions)
+    return replace(source, kept=_find_kept(source))
+
+
+def _find_kept(source: SavingsSource) -> Sequence[str] | None:
+    """Return the keys of what is kept of the days; None if a day of an earlier release is still to build."""
+    rollups = DayRollup.objects.filter(
+        tenant_id=source.tenant, day__range=(source.before, source.last), version=ROLLUP_VERSION
+    )
+    files = {(day, build): files for day, build, files in rollups.values_list("day", "build", "files")}
+    keys = [files.get((day, build), {}).get(EXECUTIONS) for day, build, *_ in source.partitions]
+    return None if None in keys else keys
 
 
 def read_savings(store: ObjectStore, source: SavingsSource, *, reader: Reader) -> tuple[str, bytes]:
@@ -397,7 +411,7 @@ def read_savings(store: ObjectStore, source: SavingsSource, *, reader: Reader) -
     If a build replaces the days meanwhile, the document is of the new ones.
 
     Raises:
-        BadRequest: the new days have too many log entries.
+        BadRequest: see `_compute_kept` and `compute_savings`.
         ServiceBusy: days were built again in both attempts.
         ApiError: the query failed.
     """
@@ -406,7 +420,11 @@ def read_savings(store: ObjectStore, source: SavingsSource, *, reader: Reader) -
         if kept is not None:
             return source.etag, kept
         try:
-            body = dump_json(compute_savings(store, source, reader=reader))
+            body = dump_json(
+                compute_savings(store, source, reader=reader)
+                if source.kept is None
+                else _compute_kept(store, source, source.kept)
+            )
         except (EngineUnavailable, StoreError, duckdb.IOException):
             # A file may be missing because it was replaced.
             before, source = source, find_again(source)
@@ -432,13 +450,18 @@ def compute_savings(store: ObjectStore, source: SavingsSource, *, reader: Reader
     """Compute the savings with the published query. The query is audited under the name of ``reader``.
 
     Raises:
+        BadRequest: the days have more log entries than `REPLAY_MAX_ROWS`.
         ApiError: the query failed, or its result has too many rules.
         EngineUnavailable, StoreError, duckdb.IOException: a file could not be read.
     """
-    pricing = Pricing.of(source.prices)
-    sql = fill_savings(
-        SAVINGS_SQL.strip(), first=source.first, before=source.before, last=source.last, pricing=pricing
-    )
+    entries = {day: rows for day, *_, rows in source.partitions}
+    most = settings.REPLAY_MAX_ROWS
+    if sum(entries.values()) > most:
+        raise _refuse(
+            f"These days have {sum(entries.values())} log entries; at most {most} can be read. "
+            + describe_longest_window(entries, last=source.last, before=1, most=most)
+        )
+    sql = _fill(SAVINGS_SQL, source)
     files = make_source(
         store,
         copies=local_copies(),
@@ -454,19 +477,64 @@ def compute_savings(store: ObjectStore, source: SavingsSource, *, reader: Reader
         limits=document_limits(),
         by_service=True,
     )
-    if result.truncated:
+    return _make_document(source, rows_of(result), has_more=result.truncated)
+
+
+#: What is kept of a month of a million entries a day is computed in a few seconds.
+_SECONDS: Final = 60.0
+_MEMORY: Final = "1GB"
+#: As many as `logs.queries.document_limits`.
+_MAX_ROWS: Final = 1_000_000
+#: One at a time in a process, so that its memory has a bound.
+_turn: Final = threading.Lock()
+
+
+def _compute_kept(store: ObjectStore, source: SavingsSource, keys: Sequence[str]) -> Savings:
+    """Compute the same savings from what is kept of each day, without reading the log.
+
+    Raises:
+        BadRequest: the computation took too long, or there are too many rules.
+        StoreError, duckdb.IOException: a file could not be read.
+    """
+    if not keys:
+        return _make_document(source, [], has_more=False)
+    files = quote_texts(store.uri(key) for key in keys)
+    sql = _fill(KEPT_SAVINGS_SQL, source).replace("$kept", files)
+    with (
+        _turn,
+        new_engine(store, memory_limit=_MEMORY, threads=settings.REPLAY_THREADS) as engine,
+        ended_after(_SECONDS, engine.connection),
+    ):
+        try:
+            cursor = engine.connection.execute(sql)
+            names = [column[0] for column in cursor.description or ()]
+            rows = [dict(zip(names, row, strict=True)) for row in cursor.fetchmany(_MAX_ROWS + 1)]
+        except (duckdb.InterruptException, duckdb.OutOfMemoryException):
+            raise _refuse("The savings of these days take too long. Choose fewer days.") from None
+    return _make_document(source, rows, has_more=len(rows) > _MAX_ROWS)
+
+
+def _fill(text: str, source: SavingsSource) -> str:
+    pricing = Pricing.of(source.prices)
+    return fill_savings(
+        text.strip(), first=source.first, before=source.before, last=source.last, pricing=pricing
+    )
+
+
+def _make_document(source: SavingsSource, rows: Iterable[Mapping[str, Any]], *, has_more: bool) -> Savings:
+    if has_more:
         raise _refuse("These days have too many rules. Choose fewer days.")
     days = {day for day, *_ in source.partitions}
     window = days_between(source.first, source.last)
     return savings_document(
-        rows_of(result),
+        rows,
         window=SavingsWindow(
             from_=source.first, to=source.last, days_without_data=[day for day in window if day not in days]
         ),
         step=source.step,
-        pricing=pricing,
+        pricing=Pricing.of(source.prices),
         prices=source.prices,
-        sql=sql,
+        sql=_fill(SAVINGS_SQL, source),
     )
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import TYPE_CHECKING, Final
 
-from logs.definitions import ANSWERED_BY_OWN_CACHE, FAILED, MEASURED, MISS, SPARED, Statuses
+from analytics.numbers.executions import ENTRIES, HAS_MEAN, IS_NEAR, Part
 from logs.layout import DAY_MS, HOUR_MS, day_start_ms
 
 if TYPE_CHECKING:
@@ -79,29 +79,19 @@ def split_by(unit_ms: int, *, keys: str, table: str) -> str:
 _EXECUTED: Final = (
     f"(SELECT host, starts, ends + {1000 * SUSPENDS[0]} AS reach FROM buckets WHERE NOT spared)"
 )
-SAVINGS_SQL: Final = f"""
+#: From the executions of the log, joined within `$bucket` milliseconds.
+_FROM_LOG: Final = f"""
 WITH entries AS NOT MATERIALIZED (
-    SELECT
-        day, timestamp AS started, standardizedSql AS statement, serverHostname AS host,
-        {SPARED} AS spared,
-        CASE WHEN {SPARED} THEN matchedRule END AS rule,
-        {FAILED} AS failed,
-        CASE WHEN {SPARED.not_of("cacheStatus")} AND {MEASURED}
-            THEN warehouseExecutionTimeMs END AS ms
-    FROM proxy_logs
-    WHERE day BETWEEN $before AND $last
-        AND ({Statuses(*SPARED, *MISS)}
-            OR ({FAILED} AND warehouseExecutionTimeMs IS NOT NULL))
-        AND NOT ({ANSWERED_BY_OWN_CACHE})
+{ENTRIES}
 ),
 means AS (
     SELECT statement, sum(ms) // count(*) AS mean
-    FROM entries WHERE NOT failed AND ms IS NOT NULL AND statement IS NOT NULL GROUP BY statement
+    FROM entries WHERE {HAS_MEAN} GROUP BY statement
 ),
 timed AS (
     SELECT
         entries.*,
-        CASE WHEN started - epoch_ms(day::TIMESTAMP) BETWEEN -{2 * DAY_MS} AND {3 * DAY_MS - 1}
+        CASE WHEN {IS_NEAR}
             THEN coalesce(ms, CASE WHEN NOT failed THEN mean END) END AS took
     FROM entries LEFT JOIN means USING (statement) WHERE started IS NOT NULL
 ),
@@ -113,6 +103,30 @@ buckets AS MATERIALIZED (
     FROM (SELECT spared, rule, host, day, started AS starts, took::BIGINT AS took FROM timed)
     GROUP BY spared, rule, host, day, starts // $bucket
 ),
+"""
+#: The same from what is kept of each day (`analytics.numbers.executions`), whose files are `$kept`.
+_FROM_KEPT: Final = f"""
+WITH means AS (
+    SELECT statement, (sum(busy) // sum(requests))::BIGINT AS mean
+    FROM read_parquet($kept) WHERE part = '{Part.MEAN}' GROUP BY statement
+),
+timed AS (
+    SELECT spared, rule, host, day, starts, ends, busy, requests, unmeasured
+    FROM read_parquet($kept) WHERE part IN ('{Part.RAN}', '{Part.TOTAL}')
+    UNION ALL SELECT
+        spared, rule, host, day, starts, starts + mean, coalesce(mean, 0), if(mean IS NULL, 0, 1),
+        if(mean IS NULL, 1, 0)
+    FROM read_parquet($kept) LEFT JOIN means USING (statement) WHERE part = '{Part.WAITS}'
+),
+buckets AS MATERIALIZED (
+    SELECT
+        spared, rule, host, day, min(starts) FILTER (ends IS NOT NULL) AS starts, max(ends) AS ends,
+        max(ends + $suspend) AS reach, sum(busy) AS busy, sum(requests) AS requests,
+        sum(unmeasured) AS unmeasured
+    FROM timed GROUP BY spared, rule, host, day, starts // $bucket
+),
+"""
+_BILLED: Final = f"""\
 parts AS MATERIALIZED (
 {join_overlaps(keys="spared, rule, host", table="buckets")}
 ),
@@ -156,6 +170,9 @@ SELECT
     sum(awake)::BIGINT AS awakeMs, sum(busy)::BIGINT AS busyMs,
     sum(requests)::BIGINT AS requests, sum(unmeasured)::BIGINT AS unmeasured
 FROM numbers GROUP BY ALL ORDER BY ALL"""
+SAVINGS_SQL: Final = _FROM_LOG + _BILLED
+#: The same rows from `$kept`.
+KEPT_SAVINGS_SQL: Final = _FROM_KEPT + _BILLED
 
 
 def fill_savings(text: str, *, first: date, before: date, last: date, pricing: Pricing) -> str:

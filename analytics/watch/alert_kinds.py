@@ -34,15 +34,16 @@ MIN_REQUESTS: Final = 50
 MIN_ERRORS: Final = 3
 
 #: The entries of the days, with whether they belong to the last `$hours` of the log. A clock that is ahead
-#: would move the window, so an entry from after its day is left out.
+#: would move the window, so an entry from after its day is left out. They are read again each time: memory
+#: does not hold the texts of a month.
 _ENTRIES: Final = f"""
-WITH log AS (
+WITH log AS NOT MATERIALIZED (
     SELECT cacheStatus, standardizedSql, timestamp, warehouseExecutionTimeMs
     FROM proxy_logs
     WHERE day BETWEEN $first AND $last
         AND timestamp < {DAY_MS} * (day::DATE - DATE '1970-01-01' + 1)
 ),
-entries AS (
+entries AS NOT MATERIALIZED (
     SELECT *, timestamp > (SELECT max(timestamp) FROM log) - {HOUR_MS} * $hours AS isRecent
     FROM log
 )
@@ -74,18 +75,18 @@ FROM entries WHERE isRecent HAVING count(*) > 0"""
 _SAVINGS_FELL: Final = (
     _ENTRIES
     + f""",
-costs AS (
-    SELECT standardizedSql, avg(warehouseExecutionTimeMs) AS ms
-    FROM entries WHERE {MEASURED_MISS}
-    GROUP BY standardizedSql
+statements AS (
+    SELECT
+        standardizedSql, avg(warehouseExecutionTimeMs) FILTER ({MEASURED_MISS}) AS ms,
+        count(*) FILTER ({HIT} AND isRecent) AS recent, count(*) FILTER ({HIT} AND NOT isRecent) AS earlier,
+        min(timestamp) AS first, max(timestamp) AS last
+    FROM entries GROUP BY standardizedSql
 ),
 saved AS (
-    SELECT
-        sum(ms) FILTER (isRecent) AS recent,
-        sum(ms) FILTER (NOT isRecent) AS earlier
-    FROM entries JOIN costs USING (standardizedSql) WHERE {HIT}
+    SELECT sum(ms * recent) AS recent, sum(ms * earlier) AS earlier
+    FROM statements WHERE standardizedSql IS NOT NULL
 ),
-earlier AS (SELECT (max(timestamp) - min(timestamp)) / {HOUR_MS} - $hours AS hours FROM entries)
+earlier AS (SELECT (max(last) - min(first)) / {HOUR_MS} - $hours AS hours FROM statements)
 SELECT
     round(100.0 * (1 - (coalesce(saved.recent, 0) / $hours) / (saved.earlier / earlier.hours)), 1) AS value,
     round(saved.earlier / earlier.hours, 1) AS before

@@ -7,15 +7,18 @@ from __future__ import annotations
 
 import hashlib
 import logging
+from contextlib import suppress
 from datetime import UTC, date, datetime, time, timedelta
 from time import monotonic
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import duckdb
 from django.conf import settings
+from django.core.cache import cache
 from django.db import transaction
 from django.urls import reverse
 from msgspec import Meta
+from redis import RedisError
 
 from accounts.models import Revision, Tenant
 from accounts.models.history import RevisionAction, RevisionKind
@@ -74,24 +77,46 @@ def make_due_digests(store: ObjectStore, *, tenant: UUID) -> None:
 
     Raises:
         Busy: another worker makes one.
-        Exception: some could not be made. The others were.
+        Exception: some could not be made. The others were, or follow when the tenant is looked at again.
     """
     # Read first, so that a build from now on has the tenant looked at again.
     row = TenantHealth.objects.get(pk=tenant)
     until = monotonic() + _SECONDS
     failure: Exception | None = None
-    for name in find_due_digests(tenant):
-        if monotonic() > until:
-            DIGESTS.postpone(row, until=now())
-            return
+    failed, is_late = _read_failed(tenant), False
+    # What failed before is last, so that it does not take the time of the others.
+    for name in sorted(find_due_digests(tenant), key=failed.__contains__):
+        if is_late := monotonic() > until:
+            break
         try:
             make_digest(store, tenant=tenant, period=DigestPeriod.named(name))
         except (StoreError, duckdb.Error) as error:
             logger.warning("The digest %s of tenant %s could not be made: %s", name, tenant, error)
             failure = failure or error
+            failed |= {name}
+            _note_failed(tenant, failed)
     if failure is not None:
+        # The row is not postponed, so it rests longer each time, and is counted as failing.
         raise failure
-    DIGESTS.postpone(row, until=_find_next_turn(_read_days(tenant)))
+    # A build does not make a row due that failed before, so a day may have been built during this turn.
+    has_more = is_late or row.attempts > 1
+    DIGESTS.postpone(row, until=now() if has_more else _find_next_turn(_read_days(tenant)))
+
+
+#: Failed digests are remembered for so long after the last failure.
+_REMEMBER: Final = int(timedelta(days=2).total_seconds())
+
+
+def _read_failed(tenant: UUID) -> frozenset[str]:
+    """Return the periods whose digest failed lately. Without the cache, none are known."""
+    with suppress(RedisError):
+        return frozenset(cache.get(f"failed-digests:{tenant}") or ())
+    return frozenset()
+
+
+def _note_failed(tenant: UUID, names: frozenset[str]) -> None:
+    with suppress(RedisError):
+        cache.set(f"failed-digests:{tenant}", sorted(names), _REMEMBER)
 
 
 def find_due_digests(tenant: UUID) -> list[str]:

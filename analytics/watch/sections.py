@@ -79,10 +79,12 @@ def find_leaking(log: DigestLog, period: DigestPeriod) -> list[dict[str, Any]]:
     findings = leak_findings_sql(first=period.first, last=period.last, warehouse=log.warehouse)
     columns = ", ".join(f'list(DISTINCT "{name}")' for name in _COLUMNS)
     rows = log.connection.execute(
-        f"SELECT {columns} FROM proxy_logs JOIN (SELECT DISTINCT statement FROM ({findings}))"
-        " ON standardizedSql IS NOT DISTINCT FROM statement"
-        f" WHERE {period.sql} AND {SHARED}"
-        f" GROUP BY standardizedSql ORDER BY standardizedSql LIMIT {_MOST_KEPT + 1}"
+        log.with_held(
+            f"SELECT {columns} FROM proxy_logs JOIN (SELECT DISTINCT statement FROM ({findings}))"
+            " ON standardizedSql IS NOT DISTINCT FROM statement"
+            f" WHERE {period.sql} AND {SHARED}"
+            f" GROUP BY standardizedSql ORDER BY standardizedSql LIMIT {_MOST_KEPT + 1}"
+        )
     ).fetchall()
     leaking = [
         {name: values[0] for name, values in zip(_COLUMNS, row, strict=True) if len(values) == 1}
@@ -95,6 +97,7 @@ def find_leaking(log: DigestLog, period: DigestPeriod) -> list[dict[str, Any]]:
 def leaks_section(log: DigestLog, period: DigestPeriod) -> Section | None:
     """Return the worst leaks: certain leaks first, then the most often served."""
     findings = leak_findings_sql(first=period.first, last=period.last, warehouse=log.warehouse)
+    log.hold(findings)
     rows = log.rows(
         f"SELECT grade, ruleId, statement, {hash_sql('statement')} AS hash FROM ({findings}) "
         f"ORDER BY grade, served DESC, ruleId, hash LIMIT {_MOST_NAMED}"
@@ -109,6 +112,7 @@ def leaks_section(log: DigestLog, period: DigestPeriod) -> Section | None:
         sql = leak_counts_sql(
             first=period.first, last=period.last, rule_id=row["ruleId"], statement_hash=row["hash"]
         )
+        log.hold(sql)
         own = f"FROM ({sql})"
         counted = log.read_facts(
             [
@@ -145,6 +149,7 @@ _MOST: Final = 5
 def stale_section(log: DigestLog, period: DigestPeriod) -> Section | None:
     """Return the rules with the most hits at risk. The report of stale hits lists the tables."""
     totals = stale_totals_sql(first=period.first, last=period.last, warehouse=log.warehouse)
+    log.hold(totals)
     rows = log.rows(
         f"SELECT ruleId FROM ({totals}) WHERE ruleId IS NOT NULL AND 100 * atRisk > hits "
         f"ORDER BY atRisk DESC, ruleId LIMIT {_MOST}"
@@ -192,6 +197,7 @@ def publishes_section(log: DigestLog, period: DigestPeriod, changes: Changes) ->
         prefix = f"publish-{number}"
         following = shown[number] if number < len(shown) else None
         repeated = _repeated_sql(write, following, last=period.last)
+        log.hold(repeated)
         read = log.read_facts(
             [
                 FactQuery(f"{prefix}-misses", Unit.COUNT, f"SELECT count(*) FROM ({repeated})"),
@@ -254,6 +260,7 @@ def savings_section(log: DigestLog, period: DigestPeriod) -> Section | None:
         last=period.last,
         pricing=pricing,
     )
+    log.hold(savings)
 
     def read(name: str, unit: Unit, value: str, *scopes: str) -> FactQuery:
         chosen = ", ".join(f"'{scope}'" for scope in scopes)

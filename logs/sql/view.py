@@ -23,6 +23,7 @@ def fold(name: str) -> str:
 
 
 _NAMES: Final = ", ".join(quote_name(column.name) for column in columns.COLUMNS)
+_NAME_LIST: Final = "(" + ", ".join(quote_text(column.name) for column in columns.COLUMNS) + ")"
 
 
 #: The columns in the contract's order, then ``day``. DuckDB reads ``day`` from the paths, and so opens only
@@ -122,6 +123,17 @@ class LogView:
     def make_tolerant(self, files: Sequence[str]) -> None:
         """Make a view of ``files`` that may lack columns."""
         self._make_slow(_TOLERANT_VIEW, files)
+
+    def make_fitting(self, files: Sequence[str], days: Sequence[str]) -> None:
+        """Make the fast view, or the tolerant one if a file lacks columns. No view need be there before."""
+        self._set_files(files)
+        self._is_fast = False
+        found = f"SELECT count(*) FROM parquet_schema(getvariable('files')) WHERE name IN {_NAME_LIST}"  # noqa: S608
+        (count,) = self._connection.execute(found).fetchone() if files else (0,)
+        if count == len(files) * len(columns.COLUMNS):
+            self.make(files, days)
+        else:
+            self.make_tolerant(files)
 
     def make_positioned(self, files: Sequence[str]) -> None:
         """Make a view of ``files``, which may lack columns, that also has ``_hour`` and ``_row``."""

@@ -371,7 +371,7 @@ CELERY_TASK_REJECT_ON_WORKER_LOST = True
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 # KiB. DuckDB keeps memory that it freed, so a child that has ever held more ends after its task.
-CELERY_WORKER_MAX_MEMORY_PER_CHILD = 700_000
+CELERY_WORKER_MAX_MEMORY_PER_CHILD = 400_000
 # A worker asks for tasks with a timeout of a second, so a longer silence means that Redis hangs. A request
 # that publishes a task does not wait longer either.
 CELERY_BROKER_TRANSPORT_OPTIONS = {

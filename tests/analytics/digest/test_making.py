@@ -15,6 +15,7 @@ from django.core.management import CommandError, call_command
 from analytics import tasks
 from analytics.demo.logs import LogPlan, read_demo, write_logs
 from analytics.models import Digest, ModelExchange, TenantHealth
+from analytics.numbers.state import update_health
 from analytics.queues import DIGESTS, count_failing_jobs
 from analytics.watch.digests import delete_old_exchanges, find_due_digests, make_digest, make_due_digests
 from analytics.watch.facts import DigestPeriod
@@ -222,6 +223,32 @@ class TestTurns:
         assert turn() == ["2026-03-31"]
         assert count_failing_jobs()["digests"] == 0
 
+    def test_slow_failures_keep_no_other_digest_waiting_and_builds_do_not_repeat_them(
+        self, world: World, clock: Clock
+    ) -> None:
+        fill(world, MONDAY, DAY)
+        clock.now += dt.timedelta(seconds=1)
+        seconds = [0.0]
+
+        def make_one(*_: Any, period: DigestPeriod, **options: Any) -> Digest | None:
+            if period.last == DAY:
+                seconds[0] += 300
+                raise StoreError("interrupted")
+            return make_digest(default_store(), period=period, **options)
+
+        with (
+            patch("analytics.watch.digests.make_digest", make_one),
+            patch("analytics.watch.digests.monotonic", lambda: seconds[0]),
+        ):
+            for expected in ([], ["2026-03-30"]):
+                while not DIGESTS.take(limit=9):
+                    clock.now += dt.timedelta(minutes=1)
+                with pytest.raises(StoreError):
+                    tasks.refresh_digests.run(str(world.tenant.pk))
+                assert list(Digest.objects.values_list("period", flat=True)) == expected
+        update_health(world.tenant.pk)
+        assert DIGESTS.take(limit=9) == []
+
     def test_a_day_that_is_built_during_the_look_is_not_missed(
         self, world: World, clock: Clock, turn: Callable[[], list[str] | None]
     ) -> None:
@@ -271,6 +298,13 @@ class TestTasks:
         assert not Digest.objects.exists()
         all_at_once([run, run])
         assert Digest.objects.count() == 1
+
+    def test_a_tenant_has_one_long_job_at_a_time(self) -> None:
+        world = factories.make_world()
+        fill(world, MONDAY)
+        with build_lock(tenant=world.tenant.pk, period=tasks.LONG_JOB, wait=True):
+            all_at_once([lambda: tasks.refresh_digests.run(str(world.tenant.pk))])
+        assert not Digest.objects.exists()
 
 
 class TestCommand:

@@ -9,15 +9,18 @@ import pyarrow as pa
 from msgspec import to_builtins
 
 from accounts.tenants.pricing import Pricing
+from analytics.numbers.executions import keep_sql
 from analytics.reports.savings import SavingsWindow, savings_document
-from analytics.reports.savings_sql import SAVINGS_SQL, fill_savings
+from analytics.reports.savings_sql import KEPT_SAVINGS_SQL, SAVINGS_SQL, days_between, fill_savings
 from logs.columns import CACHE_STATUSES
 from logs.layout import day_start_ms
+from logs.quoting import quote_texts
 from logs.sql import guard
 
 if TYPE_CHECKING:
     import random
     from collections.abc import Iterable, Sequence
+    from pathlib import Path
 
     import duckdb
 
@@ -140,3 +143,28 @@ def answer(
         sql=sql,
     )
     return {name: value for name, value in to_builtins(savings).items() if name in JUDGED}
+
+
+def both_answers(
+    connection: duckdb.DuckDBPyConnection,
+    rows: Iterable[Row],
+    prices: Sequence[Price],
+    first: date,
+    last: date,
+    *,
+    directory: Path,
+) -> tuple[list[Any], list[Any]]:
+    """Return the rows from what is kept of each day, and those of the published query."""
+    connection.register("proxy_logs", pa.Table.from_pylist(list(rows), schema=pa.schema(_TYPES)))
+    before = first - timedelta(1)
+    files = []
+    for day in days_between(before, last):
+        files.append(f"{directory}/{day}.parquet")
+        connection.execute(f"COPY ({keep_sql(day)}) TO '{files[-1]}'")
+    kept, logged = (
+        connection.execute(
+            fill_savings(text, first=first, before=before, last=last, pricing=Pricing.of(prices))
+        ).fetchall()
+        for text in (KEPT_SAVINGS_SQL.replace("$kept", quote_texts(files)), SAVINGS_SQL)
+    )
+    return kept, logged

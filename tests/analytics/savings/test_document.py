@@ -11,10 +11,18 @@ import duckdb
 import pytest
 
 from tests.analytics.savings.judge import Price, Row, judge
-from tests.analytics.savings.logs import FIRST_DAYS, answer, make_row, random_prices, random_rows
+from tests.analytics.savings.logs import (
+    FIRST_DAYS,
+    answer,
+    both_answers,
+    make_row,
+    random_prices,
+    random_rows,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
 
 DAY = date(2026, 3, 10)
@@ -270,3 +278,16 @@ def test_every_number_is_the_judges(connection: duckdb.DuckDBPyConnection, part:
         step = chance.choice(["day", "month"])
         found = answer(connection, rows, prices, first, last, step=step)
         assert found == judge(rows, prices, first, last, step), f"seed {seed}"
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_what_is_kept_of_each_day_gives_the_same_rows(
+    connection: duckdb.DuckDBPyConnection, tmp_path: Path, part: int
+) -> None:
+    for seed in range(SEED + part, SEED + EXAMPLES, PARTS):
+        chance = random.Random(seed)  # noqa: S311  # reproducible, not secret
+        first = chance.choice(FIRST_DAYS)
+        last = first + timedelta(chance.choice([0, 0, 1, 3]))
+        rows, prices = random_rows(chance, first, last), random_prices(chance, first, last)
+        kept, logged = both_answers(connection, rows, prices, first, last, directory=tmp_path)
+        assert kept == logged, f"seed {seed}"
