@@ -11,7 +11,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from analytics.replay.count import bill_executions
-from analytics.replay.load import DayFile, Job, load_identities
+from analytics.replay.identity import load_identities, load_statements
+from analytics.replay.load import DayFile, Job
 from logs.definitions import ANSWERED_BY_OWN_CACHE, MEASURED, PASSED
 from logs.layout import DAY_MS, HOUR_MS
 from logs.quoting import quote_text, quote_texts
@@ -35,6 +36,7 @@ def measure_repeats(connection: DuckDBPyConnection, files: Sequence[DayFile]) ->
     text do not count.
     """
     _make_log(connection, files, where="standardizedSql IS NOT NULL")
+    load_statements(connection)
     load_identities(connection)
     total, hour, day = connection.execute(
         f"""

@@ -268,7 +268,7 @@ def queue_replay(
         return run
 
 
-def _lead_to(run: ReplayRun, subject: dict[str, Any]) -> None:
+def _lead_to(run: ReplayRun, subject: Mapping[str, Any]) -> None:
     """Give a run of a draft that is gone the subject that was asked for: its page leads to a draft."""
     draft = run.subject.get("draftId")
     if draft is not None and not RuleDraft.objects.filter(pk=draft).exists():

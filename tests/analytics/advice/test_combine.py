@@ -76,7 +76,7 @@ def test_groups_that_want_different_things_are_named(
 def _edits(draw: st.DrawFn) -> list[RuleEdit]:
     """Return edits that one after another fit the rules."""
     rules: list[Mapping[str, Any]] = list(RULES)
-    edits = []
+    edits: list[RuleEdit] = []
     for _ in range(draw(st.integers(0, 4))):
         ids = [one["id"] for one in rules]
         changed = rule(
