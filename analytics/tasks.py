@@ -6,7 +6,7 @@ Every task may run twice or be killed at any point.
 from __future__ import annotations
 
 import logging
-from contextlib import suppress
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import date, timedelta
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
@@ -63,9 +63,9 @@ from tenantadmin.lib.jobs.queue import attempt, start_due
 from tenantadmin.lib.objectstore import StoreError, default_store
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from contextlib import AbstractContextManager
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from celery import Task
     from celery.canvas import Signature
 
     from logs.models import PendingBuild
@@ -92,6 +92,7 @@ PART_SECONDS: Final = 3_600
 #: The lock of a tenant's digests, replays and searches, which take minutes. It has one of them at a time, so
 #: that they never hold all workers.
 LONG_JOB: Final = "long job"
+LOOK_AGAIN_SECONDS: Final = 5
 #: An unfinished write that began longer ago belongs to a killed process.
 LONGEST_WRITE: Final = timedelta(days=1)
 
@@ -267,27 +268,37 @@ def remove_unfinished_writes() -> None:
         logger.info("Removed %d unfinished writes from the store", removed)
 
 
-def _long_job(tenant: str) -> AbstractContextManager[None]:
-    """Hold the lock of a tenant's long jobs.
+@contextmanager
+def _long_job(task: Task[Any, Any], tenant: str) -> Iterator[None]:
+    """Hold the lock of a tenant's long jobs. If another worker holds it, look again soon.
 
     Raises:
         Busy: another worker holds it.
     """
-    return build_lock(tenant=UUID(tenant), period=LONG_JOB, wait=False)
+    with ExitStack() as lock:
+        try:
+            lock.enter_context(build_lock(tenant=UUID(tenant), period=LONG_JOB, wait=False))
+        except Busy:
+            # The row's own turn comes later each time: somebody may wait for this replay.
+            task.apply_async((tenant,), countdown=LOOK_AGAIN_SECONDS, expires=PART_SECONDS)
+            raise
+        yield
 
 
 @shared_task
 def run_replay(tenant: str) -> None:
     """Run the next queued replay of a tenant. If another worker runs one, it will start the next."""
-    with attempt("A replay", tenant=tenant), _long_job(tenant):
-        if run_next(default_store(), tenant_id=UUID(tenant)):
-            run_replay.delay(tenant)
+    has_run = False
+    with attempt("A replay", tenant=tenant), _long_job(run_replay, tenant):
+        has_run = run_next(default_store(), tenant_id=UUID(tenant))
+    if has_run:
+        run_replay.delay(tenant)
 
 
 @shared_task
 def refresh_digests(tenant: str) -> None:
     """Make the digests of a tenant that are due."""
-    with attempt("A digest", tenant=tenant), _long_job(tenant):
+    with attempt("A digest", tenant=tenant), _long_job(refresh_digests, tenant):
         make_due_digests(default_store(), tenant=UUID(tenant))
 
 
@@ -326,7 +337,7 @@ def mine_every_tenant() -> None:
 @shared_task
 def mine_tenant(tenant: str) -> None:
     """Run the queued search for recommendations of a tenant, then measure accepted recommendations."""
-    with attempt("A search", tenant=tenant), _long_job(tenant):
+    with attempt("A search", tenant=tenant), _long_job(mine_tenant, tenant):
         if run_mining(default_store(), tenant_id=UUID(tenant)):
             measure_tenant.delay(tenant)
 

@@ -6,7 +6,7 @@ import datetime as dt
 import json
 from io import StringIO
 from typing import TYPE_CHECKING, Any
-from unittest.mock import patch
+from unittest.mock import Mock, patch
 from uuid import uuid4
 
 import pytest
@@ -299,12 +299,17 @@ class TestTasks:
         all_at_once([run, run])
         assert Digest.objects.count() == 1
 
-    def test_a_tenant_has_one_long_job_at_a_time(self) -> None:
+    def test_a_tenant_has_one_long_job_at_a_time(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        asked = Mock()
+        monkeypatch.setattr(tasks.refresh_digests, "apply_async", asked)
         world = factories.make_world()
         fill(world, MONDAY)
         with build_lock(tenant=world.tenant.pk, period=tasks.LONG_JOB, wait=True):
             all_at_once([lambda: tasks.refresh_digests.run(str(world.tenant.pk))])
         assert not Digest.objects.exists()
+        # Nobody waits for the row's next turn.
+        asked.assert_called_once()
+        assert asked.call_args.kwargs["countdown"] == tasks.LOOK_AGAIN_SECONDS
 
 
 class TestCommand:
