@@ -65,7 +65,6 @@ from tenantadmin.lib.objectstore import StoreError, default_store
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from celery import Task
     from celery.canvas import Signature
 
     from logs.models import PendingBuild
