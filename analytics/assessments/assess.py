@@ -249,7 +249,7 @@ def evaluate(
         "rules": rules,
         "replay": msgspec.to_builtins(describe_replay(run)),
         "bill": _bill(run, hosts, read, order),
-        "notes": _notes(read, mining, left_out),
+        "notes": _notes(read, mining, left_out, has_rules=bool(rules)),
     }
     Assessment.objects.filter(pk=tenant).update(report=report)
     return report
@@ -428,7 +428,7 @@ def _explain(ratio: float | None, model_ms: int, sizes: Mapping[str, int], clust
     return [code for code, applies in causes.items() if applies]
 
 
-def _notes(read: Read, mining: Mining, left_out: Sequence[str]) -> list[str]:
+def _notes(read: Read, mining: Mining, left_out: Sequence[str], *, has_rules: bool) -> list[str]:
     """Say what is missing, and why some statements got no rule."""
     notes = [f"Without {name}: {lost}." for name, lost in sorted(read.missing.items())]
     if read.unparsed:
@@ -440,4 +440,7 @@ def _notes(read: Read, mining: Mining, left_out: Sequence[str]) -> list[str]:
     if read.truncated:
         notes.append(f"{read.truncated} statements are cut by the source, so nothing is said of them.")
     notes += [f"Not with the others: {title}" for title in left_out]
-    return [*notes, *(f"Without a rule: {text}" for text in explain_nothing(mining.report or {}))]
+    report = mining.report or {}
+    # Rules may cover all that could have one.
+    reasons = explain_nothing(report) if report["notProposed"] or not has_rules else []
+    return [*notes, *(f"Without a rule: {text}" for text in reasons)]

@@ -57,7 +57,7 @@ def read_snowflake(path: Path, options: Options, notes: Notes) -> Iterator[Row]:
         is_cached = (
             not has_failed
             and str(kind or "SELECT").upper() == "SELECT"
-            and "size" not in notes.missing
+            and "warehouse_size" not in notes.missing
             and not size
             and not read_count(scanned)
         )

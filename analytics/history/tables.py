@@ -133,7 +133,7 @@ def _places(
     places = [
         next((present[name] for name in column.names if name in present), -1) for column in columns.values()
     ]
-    for name, column, place in zip(columns, columns.values(), places, strict=True):
+    for column, place in zip(columns.values(), places, strict=True):
         if place < 0 and not column.lost:
             looks = next((mark for key, mark in _MARKS.items() if key in present), "")
             if not looks and len(header) >= _MIN_CSVLOG and _SEVERITIES & {*header}:
@@ -144,7 +144,7 @@ def _places(
                 f"Its columns: {', '.join(header)[:300]}"
             )
         if place < 0:
-            missing[name] = column.lost
+            missing[column.names[0]] = column.lost
     return places
 
 
