@@ -12,7 +12,6 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from accounts.models import Account, Tenant
-from accounts.tenants.lifecycle import delete_tenant
 from analytics.assessments.removal import remove_old_assessments
 from analytics.models import Assessment, Digest, ReplayRun
 from analytics.replay.execution import run_next
@@ -20,13 +19,15 @@ from analytics.replay.runs import describe_replay, queue_replay
 from logs.models import Partition
 from tenantadmin.lib.core.timestamps import epoch_ms
 from tenantadmin.lib.objectstore import default_store
+from tests import factories
 from tests.analytics.history.assessing import assess
 from tests.analytics.history.stream import Sent, as_csvlog, as_databricks, as_snowflake, make_stream
+from tests.conftest import ApiClient
+from tests.streams import body_of
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests import factories
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -98,8 +99,6 @@ def test_the_same_files_twice_change_nothing(tmp_path: Path) -> None:
 
 
 def test_an_assessment_is_no_tenant_of_a_gateway(tmp_path: Path, world: factories.World) -> None:
-    from tests.conftest import ApiClient
-
     path = tmp_path / "history.csv"
     path.write_bytes(as_csvlog(make_stream(300)))
     report = assess(path, "--from", "postgresql", "--owner", world.owner.email)
@@ -107,11 +106,16 @@ def test_an_assessment_is_no_tenant_of_a_gateway(tmp_path: Path, world: factorie
     account = Account.objects.get(tenants=tenant)
     assert (account.name, account.plan) == ("assessments", "team")
     assert [user.email for user in account.owners.all()] == [world.owner.email]
-    client = ApiClient(world.token_of(world.owner)) if hasattr(world, "token_of") else None
-    assert client is None or str(tenant) not in client.get("/config/tenants").content.decode()
+    client = ApiClient(factories.sign_in(world.owner))
+    for listing in ("/config/tenants", "/config/tenants/manifest"):
+        listed = json.dumps(body_of(client.get(listing)))
+        assert str(world.tenant.pk) in listed
+        assert str(tenant) not in listed
+    assert client.get(f"/config/tenants/{tenant}/config").json()["kind"] == "assessment"
+    assert "kind" not in client.get(f"/config/tenants/{world.tenant.pk}/config").json()
     assert not Digest.objects.filter(tenant_id=tenant).exists()
 
-    delete_tenant(tenant_id=tenant, actor="ana@example.org")
+    assert client.delete(f"/config/tenants/{tenant}").status_code == 200
     assert not Tenant.objects.filter(pk=tenant).exists()
     assert list(default_store().list(f"{tenant}/")) == []
     for model in (Partition, Assessment, ReplayRun):
