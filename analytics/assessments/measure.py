@@ -79,7 +79,8 @@ def _make_log(connection: DuckDBPyConnection, files: Sequence[DayFile], *, where
     connection.execute(
         f"""
         CREATE OR REPLACE TEMP VIEW log AS
-        SELECT *, CASE filename{cases} END AS day FROM read_parquet({names}, filename = true)
+        SELECT *, CASE filename{cases} END AS day, NULL::BIGINT AS unit
+        FROM read_parquet({names}, filename = true)
         WHERE {PASSED} AND timestamp IS NOT NULL AND {where}
         """
     )

@@ -110,7 +110,7 @@ _GROUPS: Final = {
     "requestReplay cancelReplay": TENANT_WRITE,
     "listRecommendations requestRecommendations getRecommendation": pat("analytics:read"),
     "getRecommendationEffect": pat("analytics:read"),
-    "draftRecommendation acceptRecommendation": WILDCARD | ACCOUNT,
+    "draftRecommendation draftRecommendations acceptRecommendation": WILDCARD | ACCOUNT,
     "dismissRecommendation reopenRecommendation": WILDCARD | ACCOUNT,
     "listPublishedQueries": SIGNED_IN | EVERY_PAT,
     "verifyDocument": ANALYST,

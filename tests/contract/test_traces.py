@@ -53,6 +53,7 @@ WITHOUT: Final = {
     "cancelReplay": "as requestReplay",
     "requestRecommendations": "as requestReplay",
     "draftRecommendation": "as createDraft",
+    "draftRecommendations": "as createDraft",
     "previewInvalidation": "writes nothing",
     "previewTableInvalidation": "writes nothing",
     "invalidateTables": "as createMarker",
