@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import os
 import re
+import urllib.error
 import urllib.request
 from typing import TYPE_CHECKING, Any, Final
 
@@ -86,8 +87,11 @@ def _ask_mail_server() -> None:
 def _ask_sql_service() -> None:
     """Raise OSError unless queries work there."""
     address = f"{settings.SQL_OPTIONS.service_url}/health"
-    with urllib.request.urlopen(address, timeout=_SECONDS):  # noqa: S310  # the settings allow only http
-        pass
+    try:
+        urllib.request.urlopen(address, timeout=_SECONDS).close()  # noqa: S310  # the settings allow only http
+    except urllib.error.HTTPError as error:
+        error.close()
+        raise
 
 
 @checks.register(deploy=True)
