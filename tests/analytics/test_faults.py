@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.slow
 
-#: The writes after a late object: the log of its day, the rollups of its day, month and year, one document of
-#: each kind, and the documents of the next year, which include days of the year before.
-WRITES = 1 + 3 * len(TABLES) + len(Kind) + len((Kind.YEAR, Kind.RULES, Kind.OPPORTUNITIES))
+#: The writes after a late object: the log of its day and its executions, the rollups of its day, month and
+#: year, one document of each kind, and the documents of the next year, which include days of the year before.
+WRITES = 2 + 3 * len(TABLES) + len(Kind) + len((Kind.YEAR, Kind.RULES, Kind.OPPORTUNITIES))
 
 
 @pytest.fixture(autouse=True)
