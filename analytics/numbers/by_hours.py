@@ -21,8 +21,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import duckdb
 import pyarrow.compute as pc
 
+from analytics.numbers.executions import EXECUTIONS, keep_sql, merge_sql
 from analytics.numbers.rollup import group_rows, merge_groups, open_rows, save_groups, write_day_tables
-from analytics.numbers.store import new_engine, scratch_directory, upload
+from analytics.numbers.store import new_engine, scratch_directory, upload, write_rows
 from analytics.numbers.tables import ROLLUP_VERSION
 from logs.compaction.build import (
     HourFile,
@@ -54,6 +55,7 @@ HOUR, REPEATS, SPAN = DayPart.Stage.HOUR, DayPart.Stage.REPEATS, DayPart.Stage.S
 #: The file names of a part.
 _LOG: Final = "parquet"
 _GROUPS: Final = "groups.arrow"
+_EXECUTIONS: Final = f"{EXECUTIONS}.parquet"
 _THREADS: Final = 2
 
 
@@ -123,9 +125,12 @@ def compact_by_hours(
                 for part in filled
             ]
             with ThreadPoolExecutor(_THREADS) as pool:
-                rollups = write_day_tables(
+                tables = write_day_tables(
                     merge_groups(parts), day=listing.day, directory=directory, pool=pool
                 )
+            executions = [store.uri(part.files[_EXECUTIONS]) for part in filled]
+            rollups = {**tables, EXECUTIONS: directory / _EXECUTIONS}
+            write_rows(store, merge_sql(executions, day=listing.day), rollups[EXECUTIONS])
     facts = [part.facts for part in hours.values()]
     return HourlyDay(
         replace(listing, digest=day_digest({hour: part.source for hour, part in hours.items()})),
@@ -167,7 +172,10 @@ def build_part(
         if before != ("" if previous is None else previous.build):
             return
         part = DayPart(tenant_id=tenant, day=day, stage=stage, number=number, build=uuid.uuid4().hex)
-        with scratch_directory() as directory, refusing_damage():
+        with scratch_directory() as scratch, refusing_damage():
+            # DuckDB reads the day from the path.
+            directory = scratch / f"day={day.isoformat()}"
+            directory.mkdir()
             build = _build_hour if stage == HOUR else _build_span
             build(store, part, previous="" if previous is None else previous.source, directory=directory)
 
@@ -266,6 +274,8 @@ def _build_span(store: ObjectStore, part: DayPart, *, previous: str, directory: 
         files[_GROUPS] = directory / _GROUPS
         with open_rows(log) as opened, ThreadPoolExecutor(_THREADS) as pool:
             save_groups(group_rows(opened, pool), files[_GROUPS])
+        files[_EXECUTIONS] = directory / _EXECUTIONS
+        write_rows(store, keep_sql(part.day), files[_EXECUTIONS], logs=[str(log)])
         part.facts = {"rows": rows, "bytes": log.stat().st_size}
     _store_part(store, part, files, kept=kept)
 

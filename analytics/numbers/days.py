@@ -29,13 +29,13 @@ from analytics.numbers.state import (
 )
 from analytics.numbers.store import (
     WrittenDocument,
-    new_engine,
     remove_orphans,
     save_document,
     scratch_directory,
     upload,
     withdraw_documents,
     write_document,
+    write_rows,
 )
 from analytics.numbers.tables import ROLLUP_VERSION, DayTables
 from logs.compaction.build import CompactedDay, compact_day
@@ -52,12 +52,10 @@ from logs.partitions import (
     withdraw_partition,
 )
 from logs.pending import finish_day, mark_days, read_mark
-from logs.quoting import quote_text
-from logs.sql.view import LogView
 from tenantadmin.lib.core.timestamps import now
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
     from pathlib import Path
 
     from tenantadmin.lib.objectstore import ObjectStore
@@ -260,8 +258,10 @@ def _upload_file(store: ObjectStore, compacted: CompactedDay) -> _BuiltDay:
     if file is None:
         return _BuiltDay(compacted.listing, partition, rollup=None, hourly=None)
     key = partition_key(tenant, day, build=name)
-    files = write_rollups(file, day=day, directory=file.parent)
-    rollup = _make_rollup(store, files, logs=[str(file)], day=day, directory=file.parent)
+    executions = file.parent / f"{EXECUTIONS}.parquet"
+    write_rows(store, keep_sql(day), executions, logs=[str(file)])
+    rollups = {**write_rollups(file, day=day, directory=file.parent), EXECUTIONS: executions}
+    rollup = _make_rollup(rollups, directory=file.parent)
     upload(store, {key: file})
     partition = replace(partition, files=[key], bytes=file.stat().st_size)
     return _BuiltDay(compacted.listing, partition, rollup=rollup, hourly=None)
@@ -282,25 +282,13 @@ def _build_by_hours(
         hours={},
         table_names=hourly.table_names,
     )
-    logs = [store.uri(key) for key in hourly.files]
-    rollup = (
-        _make_rollup(store, hourly.rollups, logs=logs, day=listing.day, directory=directory)
-        if hourly.rollups
-        else None
-    )
+    rollup = _make_rollup(hourly.rollups, directory=directory) if hourly.rollups else None
     return _BuiltDay(hourly.listing, partition, rollup=rollup, hourly=hourly)
 
 
-def _make_rollup(
-    store: ObjectStore, files: Mapping[str, Path], *, logs: Sequence[str], day: date, directory: Path
-) -> _BuiltRollup:
-    """Compute document and counts from the tables, and what the bill needs from the day's ``logs``."""
-    executions = directory / f"{EXECUTIONS}.parquet"
-    with new_engine(store) as engine:
-        LogView(engine.connection).make_tolerant(logs)
-        engine.connection.execute(f"COPY ({keep_sql(day)}) TO {quote_text(str(executions))}")
+def _make_rollup(files: Mapping[str, Path], *, directory: Path) -> _BuiltRollup:
     document = write_document(day_document(DayTables(files)), spill=directory / "document.json")
-    return _BuiltRollup({**files, EXECUTIONS: executions}, document, count_day(files))
+    return _BuiltRollup(files, document, count_day(files))
 
 
 def _publish(store: ObjectStore, built: _BuiltDay) -> None:

@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING, Final
 
 from logs.definitions import ANSWERED_BY_OWN_CACHE, FAILED, MEASURED, MISS, SPARED, Statuses, hash_sql
 from logs.layout import DAY_MS
+from logs.quoting import quote_texts
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from datetime import date
 
 
@@ -53,23 +55,9 @@ ENTRIES: Final = f"""\
         AND NOT ({ANSWERED_BY_OWN_CACHE})"""
 IS_NEAR: Final = f"started - epoch_ms(day::TIMESTAMP) BETWEEN -{2 * DAY_MS} AND {3 * DAY_MS - 1}"
 HAS_MEAN: Final = "NOT failed AND ms IS NOT NULL AND statement IS NOT NULL"
-#: Times that overlap or touch are one time. One that begins after midnight (UTC) may have another price.
-_KEEP: Final = f"""\
-WITH entries AS MATERIALIZED (
-    SELECT
-        day, started, {hash_sql("statement")}::UUID AS statement, host, spared, rule, failed,
-        ms::BIGINT AS ms,
-        CASE WHEN {IS_NEAR} THEN started END AS starts,
-        CASE WHEN ({IS_NEAR}) IS NOT TRUE OR ms IS NULL AND (failed OR statement IS NULL) THEN NULL
-            WHEN ms IS NULL THEN 'waits' ELSE 'ran' END AS part
-    FROM (
-{ENTRIES}
-    )
-),
-ran AS (
-    SELECT host, starts // {DAY_MS} AS began_on, starts, max(starts + ms) AS ends
-    FROM entries WHERE part = 'ran' GROUP BY ALL
-),
+#: The times of ``ran``, joined. Times that overlap or touch are one time. One that begins after midnight
+#: (UTC) may have another price.
+_JOIN: Final = f"""\
 reached AS (
     SELECT
         *, max(ends) OVER (
@@ -85,22 +73,59 @@ numbered AS (
     FROM reached
 )
 SELECT
-    'ran' AS part, $last AS day, false AS spared, NULL AS rule, host, NULL::UUID AS statement,
+    '{Part.RAN}' AS part, $last AS day, false AS spared, NULL AS rule, host, NULL::UUID AS statement,
     min(starts) AS starts, max(ends) AS ends,
     0::BIGINT AS busy, 0::BIGINT AS requests, 0::BIGINT AS unmeasured
-FROM numbered GROUP BY host, began_on, number
-UNION ALL SELECT 'waits', $last, spared, rule, host, statement, starts, NULL, 0, 0, 0
-FROM entries WHERE part = 'waits'
-UNION ALL SELECT 'mean', $last, false, NULL, NULL, statement, NULL, NULL, sum(ms)::BIGINT, count(*), 0
+FROM numbered GROUP BY host, began_on, number"""
+_ORDER: Final = "ORDER BY part, statement, starts"
+_KEEP: Final = f"""\
+WITH entries AS MATERIALIZED (
+    SELECT
+        day, started, {hash_sql("statement")}::UUID AS statement, host, spared, rule, failed,
+        ms::BIGINT AS ms,
+        CASE WHEN {IS_NEAR} THEN started END AS starts,
+        CASE WHEN ({IS_NEAR}) IS NOT TRUE OR ms IS NULL AND (failed OR statement IS NULL) THEN NULL
+            WHEN ms IS NULL THEN '{Part.WAITS}' ELSE '{Part.RAN}' END AS part
+    FROM (
+{ENTRIES}
+    )
+),
+ran AS (
+    SELECT host, starts // {DAY_MS} AS began_on, starts, max(starts + ms) AS ends
+    FROM entries WHERE part = '{Part.RAN}' GROUP BY ALL
+),
+{_JOIN}
+UNION ALL SELECT '{Part.WAITS}', $last, spared, rule, host, statement, starts, NULL, 0, 0, 0
+FROM entries WHERE part = '{Part.WAITS}'
+UNION ALL SELECT
+    '{Part.MEAN}', $last, false, NULL, NULL, statement, NULL, NULL, sum(ms)::BIGINT, count(*), 0
 FROM entries WHERE {HAS_MEAN} GROUP BY statement
 UNION ALL SELECT
-    'total', $last, spared, NULL, NULL, NULL, NULL, NULL,
-    coalesce(sum(ms) FILTER (part = 'ran'), 0)::BIGINT, count(*) FILTER (part = 'ran'),
+    '{Part.TOTAL}', $last, spared, NULL, NULL, NULL, NULL, NULL,
+    coalesce(sum(ms) FILTER (part = '{Part.RAN}'), 0)::BIGINT, count(*) FILTER (part = '{Part.RAN}'),
     count(*) FILTER (part IS NULL)
 FROM entries WHERE started IS NOT NULL GROUP BY spared
-ORDER BY part, statement, starts"""
+{_ORDER}"""
+_MERGE: Final = f"""\
+WITH kept AS (FROM read_parquet($kept)),
+ran AS (
+    SELECT host, starts // {DAY_MS} AS began_on, starts, max(ends) AS ends
+    FROM kept WHERE part = '{Part.RAN}' GROUP BY ALL
+),
+{_JOIN}
+UNION ALL FROM kept WHERE part = '{Part.WAITS}'
+UNION ALL SELECT
+    part, day, spared, rule, host, statement, starts, ends,
+    sum(busy)::BIGINT, sum(requests)::BIGINT, sum(unmeasured)::BIGINT
+FROM kept WHERE part IN ('{Part.MEAN}', '{Part.TOTAL}') GROUP BY ALL
+{_ORDER}"""
 
 
 def keep_sql(day: date) -> str:
-    """Return the SQL over ``proxy_logs`` for the rows of a day's file."""
+    """Return the SQL over ``proxy_logs`` for the rows of a day's file, or of a span of the day."""
     return _KEEP.replace("$before", f"'{day}'").replace("$last", f"'{day}'")
+
+
+def merge_sql(files: Sequence[str], *, day: date) -> str:
+    """Return the SQL for the rows of a day's file, from those of its spans."""
+    return _MERGE.replace("$kept", quote_texts(files)).replace("$last", f"'{day}'")

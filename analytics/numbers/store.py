@@ -16,7 +16,7 @@ import time
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Lock, Timer
+from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING, Any, Final
 
 import duckdb
@@ -31,12 +31,14 @@ from analytics.numbers.tables import ROLLUP_VERSION
 from logs.compaction.writer import connect
 from logs.models import Partition, SupersededFile
 from logs.partitions import supersede
+from logs.quoting import quote_text
+from logs.sql.view import LogView
 from tenantadmin.lib.core.timestamps import now
 from tenantadmin.lib.objectstore import ObjectStore, StoreError
 from tenantadmin.lib.objectstore.duck import attach_store
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
     from datetime import date
     from uuid import UUID
 
@@ -143,15 +145,37 @@ def new_engine(
         yield Engine(connection, directory)
 
 
+def write_rows(store: ObjectStore, sql: str, target: Path, *, logs: Sequence[str] = ()) -> None:
+    """Write the rows of a statement as Parquet. ``proxy_logs`` has the entries of the files ``logs``."""
+    with new_engine(store) as engine:
+        if logs:
+            LogView(engine.connection).make_tolerant(logs)
+        engine.connection.execute(f"COPY ({sql}) TO {quote_text(str(target))}")
+
+
+#: Seconds until the next interrupt.
+_AGAIN_SECONDS: Final = 1.0
+
+
 @contextmanager
 def ended_after(seconds: float, connection: DuckDBPyConnection) -> Iterator[None]:
     """Interrupt what the connection runs in the block after a time: it raises duckdb.InterruptException."""
-    timer = Timer(seconds, connection.interrupt)
-    timer.start()
+    ended = Event()
+
+    def interrupt() -> None:
+        wait = seconds
+        # An interrupt between two statements has no effect, so it is repeated.
+        while not ended.wait(wait):
+            connection.interrupt()
+            wait = _AGAIN_SECONDS
+
+    thread = Thread(target=interrupt, name="limit", daemon=True)
+    thread.start()
     try:
         yield
     finally:
-        timer.cancel()
+        ended.set()
+        thread.join()
 
 
 def replay_engine(store: ObjectStore) -> AbstractContextManager[Engine]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date
 from typing import TYPE_CHECKING
@@ -11,7 +12,7 @@ from uuid import uuid4
 import duckdb
 import pytest
 
-from analytics.numbers.store import shared_engine
+from analytics.numbers.store import ended_after, new_engine, shared_engine
 from analytics.numbers.users import UserSource, user_document
 from tenantadmin.lib.objectstore import LocalStore
 from tests.analytics import oracle
@@ -59,3 +60,13 @@ def test_a_duckdb_that_refuses_all_queries_is_replaced(tmp_path: Path) -> None:
         raise duckdb.FatalException("the database has been invalidated")
     with shared_engine(store) as engine, pytest.raises(duckdb.CatalogException):
         engine.connection.execute("FROM mark")
+
+
+def test_a_time_that_ends_between_two_statements_ends_the_next(tmp_path: Path) -> None:
+    with new_engine(LocalStore(tmp_path)) as engine, ended_after(0.05, engine.connection):
+        assert engine.connection.execute("SELECT 1").fetchall() == [(1,)]
+        time.sleep(0.2)
+        with pytest.raises(duckdb.InterruptException):
+            engine.connection.execute(
+                "SELECT sum(a.range * b.range) FROM range(10_000_000) a, range(1_000) b"
+            )
