@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
-from analytics.advice.proposal import apply_edits
+import msgspec
+
+from analytics.advice.proposal import apply_edits, new_rule_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -43,6 +45,36 @@ def combine_edits(rules: Sequence[Document], groups: Sequence[Sequence[RuleEdit]
     for place, edits in enumerate(groups):
         combined.add(place, edits)
     return combined.rules()
+
+
+def with_own_ids(rules: Sequence[Document], groups: Sequence[Sequence[RuleEdit]]) -> list[list[RuleEdit]]:
+    """Return the groups with other ids for rules that they add, where an earlier group adds another rule.
+
+    Each group was made for itself, and an id is made of the first letters of a statement.
+    """
+    taken = {rule["id"] for rule in rules}
+    added: dict[str, Any] = {}
+    renamed = []
+    for edits in groups:
+        own = {edit.rule_id: edit.rule for edit in edits if edit.op == "insert"}
+        names = {
+            rule_id: new_rule_id(rule_id, {*taken, *added, *own})
+            for rule_id, rule in own.items()
+            if added.get(rule_id, rule) != rule
+        }
+        renamed.append([_rename(edit, names) for edit in edits] if names else list(edits))
+        added |= {edit.rule_id: edit.rule for edit in renamed[-1] if edit.op == "insert"}
+    return renamed
+
+
+def _rename(edit: RuleEdit, names: Mapping[str, str]) -> RuleEdit:
+    rule_id = names.get(edit.rule_id, edit.rule_id)
+    rule: Any = edit.rule
+    if rule is not None:
+        targets = [names.get(target, target) for target in rule.get("invalidateRules", ())]
+        rule = {**rule, "id": rule_id, "invalidateRules": targets}
+    before = names.get(edit.before, edit.before) if isinstance(edit.before, str) else edit.before
+    return msgspec.structs.replace(edit, rule_id=rule_id, before=before, rule=rule)
 
 
 class _Combined:

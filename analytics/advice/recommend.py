@@ -23,7 +23,7 @@ from accounts.tenants.config import read_prices
 from accounts.tenants.errors import TenantNotFound
 from accounts.tenants.listing import require_live_tenant
 from accounts.tenants.pricing import Pricing
-from analytics.advice.combine import Exclusive, combine_edits
+from analytics.advice.combine import Exclusive, combine_edits, with_own_ids
 from analytics.advice.proposal import Kind, Variant, read_edits
 from analytics.advice.words import describe_open, figures_of_kind, name_saved_time, purpose_of
 from analytics.models import Mining, Recommendation
@@ -398,7 +398,8 @@ def _rules_with(recommendations: Sequence[Recommendation], current: RulesetState
         seq = next(row.seq for row in recommendations if row.pk in outdated)
         raise RulesetMoved(base=seq, current=current.seq)
     try:
-        return combine_edits(current.rules, [read_edits(row.patch) for row in recommendations])
+        groups = with_own_ids(current.rules, [read_edits(row.patch) for row in recommendations])
+        return combine_edits(current.rules, groups)
     except Exclusive as error:
         places = (error.first, error.second)
         titles = {place: recommendations[place].title for place in places}

@@ -21,6 +21,7 @@ from accounts.assessments import ensure_assessment
 from accounts.models import Tenant, TenantConfig
 from accounts.tenants.config import SentConfig, read_prices, write_config
 from accounts.tenants.pricing import Pricing
+from analytics.advice.combine import Exclusive, combine_edits, with_own_ids
 from analytics.advice.proposal import read_edits
 from analytics.advice.recommend import list_recommendations, queue_mining
 from analytics.advice.search import run_mining
@@ -36,6 +37,7 @@ from analytics.replay.load import DayFile
 from analytics.replay.runs import describe_replay, queue_replay
 from logs.importing import find_log_files, import_files
 from logs.partitions import partitions_with_file
+from rules.ruleset import read_ruleset
 from rules.write import lint_document
 from tenantadmin.lib.core.timestamps import epoch_ms, now
 
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
     from datetime import date
     from uuid import UUID
 
+    from analytics.advice.proposal import RuleEdit
     from analytics.history.metering import Metered
     from tenantadmin.lib.objectstore import ObjectStore
 
@@ -126,7 +129,11 @@ def import_history(store: ObjectStore, order: Order, *, tell: Callable[[str, int
             if digest in known:
                 continue
             for read in write_entries(
-                path, order.choices_of(path), directory=Path(folder) / digest, now_ms=epoch_ms(now())
+                path,
+                order.choices_of(path),
+                digest=digest,
+                directory=Path(folder) / digest,
+                now_ms=epoch_ms(now()),
             ):
                 found[digest] = read
                 tell(f"Reading {path.name}", read.rows)
@@ -218,7 +225,8 @@ def evaluate(
     if mining is None or mining.state != Mining.State.DONE:
         raise AssessmentFailed(f"The search failed: {mining.error if mining else 'the tenant was deleted'}")
     rules, left_out = combine_rules(
-        row for row in list_recommendations(tenant_id=tenant) if row.state in Recommendation.UNDECIDED
+        read_ruleset(tenant).rules,
+        (row for row in list_recommendations(tenant_id=tenant) if row.state in Recommendation.UNDECIDED),
     )
     tell("Replaying the rules", len(rules))
     run = _replay(store, tenant, rules, days)
@@ -255,53 +263,29 @@ def evaluate(
     return report
 
 
-def combine_rules(recommendations: Iterable[Recommendation]) -> tuple[list[Mapping[str, Any]], list[str]]:
-    """Return the rules of all recommendations together, and the titles of those that do not go with others.
-
-    Each was made for itself, so two may give rules of one id, or change the same rule.
-    """
-    rules: list[Mapping[str, Any]] = []
-    left_out = []
+def combine_rules(
+    current: Sequence[Mapping[str, Any]], recommendations: Iterable[Recommendation]
+) -> tuple[Sequence[Mapping[str, Any]], list[str]]:
+    """Return the current rules with all recommendations, and the titles of those that exclude others."""
+    rules, left_out = current, []
+    groups: list[Sequence[RuleEdit]] = []
     for row in sorted(recommendations, key=lambda row: row.rank):
-        if not row.patch:
-            continue
-        candidate = list(rules)
-        taken = {rule["id"] for rule in rules}
-        for edit in read_edits(_rename(row.patch, taken)):
-            if edit.op == "insert" or edit.rule_id in {rule["id"] for rule in candidate}:
-                edit.apply(candidate)
-        if lint_document({"rules": candidate}).valid:
-            rules = candidate
+        candidates = [*groups, read_edits(row.patch)]
+        try:
+            combined = combine_edits(current, with_own_ids(current, candidates))
+        except Exclusive:
+            combined = None
+        if combined is not None and lint_document({"rules": combined}).valid:
+            rules, groups = combined, candidates
         else:
             left_out.append(row.title)
     return rules, left_out
 
 
-def _rename(patch: Sequence[Mapping[str, Any]], taken: set[str]) -> list[dict[str, Any]]:
-    """Return edits in which new rules have ids that are not taken."""
-    names = {
-        edit["ruleId"]: next(name for n in range(2, 99) if (name := f"{edit['ruleId']}-{n}") not in taken)
-        for edit in patch
-        if edit["op"] == "insert" and edit["ruleId"] in taken
-    }
-    renamed: list[dict[str, Any]] = []
-    for edit in patch:
-        new = {**edit, "ruleId": names.get(edit["ruleId"], edit["ruleId"])}
-        if edit.get("before") in names:
-            new["before"] = names[edit["before"]]
-        if edit.get("rule") is not None:
-            rule = {**edit["rule"], "id": new["ruleId"]}
-            if "invalidateRules" in rule:
-                rule["invalidateRules"] = [names.get(target, target) for target in rule["invalidateRules"]]
-            new["rule"] = rule
-        renamed.append(new)
-    return renamed
-
-
 def _replay(
     store: ObjectStore, tenant: UUID, rules: Sequence[Mapping[str, Any]], days: Sequence[Any]
 ) -> ReplayRun:
-    """Replay rules over the last days, as many as a replay may have.
+    """Replay rules over all entries of the last days, as many as a replay may have: a sample has no bill.
 
     Raises:
         AssessmentFailed: it failed.
@@ -312,7 +296,7 @@ def _replay(
     rows = 0
     for day in reversed(days):
         rows += day.rows
-        if rows > settings.REPLAY_MAX_ROWS:
+        if rows > settings.REPLAY_EXACT_ROWS:
             first = max(first, min(day.day + timedelta(days=1), last))
             break
     run = queue_replay(
@@ -323,6 +307,7 @@ def _replay(
         warmup_days=0,
         gateway={},
         actor=ACTOR,
+        is_exact=True,
     )
     while run.state not in ReplayRun.FINISHED and run_next(store, tenant_id=tenant):
         run.refresh_from_db()

@@ -142,8 +142,12 @@ class Read(msgspec.Struct, rename="camel"):
             )
 
 
-def write_entries(path: Path, choices: Choices, *, directory: Path, now_ms: int) -> Iterator[Read]:
+def write_entries(
+    path: Path, choices: Choices, *, digest: str, directory: Path, now_ms: int
+) -> Iterator[Read]:
     """Write the entries of a file below ``directory``. Yield what was read, again and again, and at the end.
+
+    ``digest`` is that of the choices and the file.
 
     Raises:
         BadHistory: the file is no history of the source, or damaged.
@@ -152,7 +156,7 @@ def write_entries(path: Path, choices: Choices, *, directory: Path, now_ms: int)
     notes, read = Notes(), Read()
     standardize = Standardizer(choices.source)
     hashes = Hashes(choices)
-    tree = _Tree(directory, choices.digest(path)[:32])
+    tree = _Tree(directory, digest[:32])
     encode = msgspec.json.Encoder().encode
     for row in _READERS[choices.source](path, choices.options, notes):
         if row.started_at > now_ms + _AHEAD_MS:

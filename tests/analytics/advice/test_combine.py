@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analytics.advice.combine import Exclusive, combine_edits
+from analytics.advice.combine import Exclusive, combine_edits, with_own_ids
 from analytics.advice.proposal import RuleEdit, apply_edits
 
 if TYPE_CHECKING:
@@ -70,6 +70,13 @@ def test_groups_that_want_different_things_are_named(
     with pytest.raises(Exclusive) as refused:
         combine_edits(RULES, groups)
     assert (refused.value.first, refused.value.second, refused.value.rule_id) == (0, 2, rule_id)
+
+
+def test_rules_that_have_one_id_by_chance_get_ids_of_their_own() -> None:
+    other = [RuleEdit.insert(rule("x", ttl=5)), RuleEdit.replace(rule("c", "a", "b", "x"))]
+    groups = with_own_ids([*RULES, rule("x-2")], [[ADD_X], other, [ADD_X]])
+    assert groups[::2] == [[ADD_X], [ADD_X]]
+    assert combine_edits(RULES, groups) == [A, B, rule("c", "a", "b", "x-3"), rule("x"), rule("x-3", ttl=5)]
 
 
 @st.composite

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from collections import Counter
 from io import StringIO
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -79,6 +80,26 @@ def test_the_numbers_of_the_report_are_those_of_the_stream(tmp_path: Path) -> No
     assert report["replay"]["calibration"]["share"] == 1
     assert report["url"].endswith(f"#/t/{report['tenantId']}/recommendations")
     assert report["rules"] or report["notes"]
+
+
+def test_of_a_large_history_the_last_days_are_replayed_whole_and_billed(
+    tmp_path: Path, settings: Any
+) -> None:
+    sent = make_stream(4_000)[::10]
+    path = tmp_path / "history.csv"
+    path.write_bytes(as_snowflake(sent))
+    counts = Counter(one.at.date() for one in sent)
+    *_, before, last = sorted(counts)
+    settings.REPLAY_EXACT_ROWS = counts[before] + counts[last]
+    report = assess(path, "--from", "snowflake", "--price", "3.00")
+    assert report["replay"]["window"]["from"] == before.isoformat()
+    assert report["replay"]["rows"]["decidable"] == counts[before] + counts[last]
+    assert report["bill"]["days"] == (last - before).days + 1
+    # A day alone is never cut.
+    settings.REPLAY_EXACT_ROWS = 1
+    report = assess(path, "--from", "snowflake", "--price", "3.00")
+    assert report["replay"]["rows"]["decidable"] == counts[last]
+    assert report["bill"]["without"]["billedMs"]["low"] > 0
 
 
 def test_the_same_files_twice_change_nothing(tmp_path: Path) -> None:

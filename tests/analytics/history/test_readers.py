@@ -42,7 +42,8 @@ DATABASES = {"snowflake": "SHOP.", "databricks": "", "csvlog": "shop.", "jsonlog
 def read(path: Path, choices: Choices, tmp_path: Path) -> tuple[Read, list[dict[str, Any]]]:
     """Return what was counted, and the entries by time."""
     folder = tmp_path / "tree"
-    counted = list(write_entries(path, choices, directory=folder, now_ms=NOW))[-1]
+    written = write_entries(path, choices, digest=choices.digest(path), directory=folder, now_ms=NOW)
+    counted = list(written)[-1]
     entries = []
     for file in folder.glob("logs/*/*/*/*/*.json"):
         for line in file.read_bytes().splitlines():
@@ -353,7 +354,10 @@ def test_a_text_of_a_megabyte_is_read_and_not_parsed(tmp_path: Path) -> None:
 def test_a_file_that_grows_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "history"
     path.write_bytes(as_snowflake(make_stream(20_050)))
-    reading = write_entries(path, Choices(source=Source.SNOWFLAKE), directory=tmp_path / "tree", now_ms=NOW)
+    choices = Choices(source=Source.SNOWFLAKE)
+    reading = write_entries(
+        path, choices, digest=choices.digest(path), directory=tmp_path / "tree", now_ms=NOW
+    )
     next(reading)
     with path.open("ab") as stream:
         stream.write(b"\n")

@@ -149,10 +149,12 @@ def read_entries(tmp_path: Path, name: str) -> list[dict[str, Any]]:
     """Return what the reader makes of a log."""
     folder = tmp_path / f"tree-{name}"
     if not folder.exists():
+        path, choices = tmp_path / f"history.{name}", entries.Choices(source=Source.POSTGRESQL)
         list(
             entries.write_entries(
-                tmp_path / f"history.{name}",
-                entries.Choices(source=Source.POSTGRESQL),
+                path,
+                choices,
+                digest=choices.digest(path),
                 directory=folder,
                 now_ms=round(time.time() * 1000),
             )
