@@ -278,7 +278,7 @@ def _long_job(task: Task[Any, Any], tenant: str) -> Iterator[None]:
         try:
             lock.enter_context(build_lock(tenant=UUID(tenant), period=LONG_JOB, wait=False))
         except Busy:
-            # The row's own turn comes later each time: somebody may wait for this replay.
+            # The queue lets a row wait longer after each attempt, and a user may wait for this replay.
             task.apply_async((tenant,), countdown=LOOK_AGAIN_SECONDS, expires=PART_SECONDS)
             raise
         yield

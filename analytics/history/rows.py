@@ -34,7 +34,7 @@ class Row(NamedTuple):
         took_ms: how long the warehouse executed it; None if unknown or not executed.
         total_ms: how long its caller waited.
         host: the warehouse that ran it.
-        database, schema: those of the session, which names in the statement leave out.
+        database, schema: of the session. They complete shorter names of tables.
         warehouse_size, cluster: the size of the warehouse, and the number of its cluster.
         kind: the type of the statement as the source writes it; empty if it does not.
         failed: it failed or was cancelled.

@@ -138,7 +138,7 @@ class Standardizer:
         """Return a statement without its literals.
 
         Args:
-            database, schema: those of the session, for names that leave them out.
+            database, schema: of the session. They complete shorter names of tables.
             parameters: the values of ``$1`` and so on.
         """
         tokens = self._split(text, parameters) if len(text) <= _MAX_PARSED else None

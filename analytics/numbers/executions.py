@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from datetime import date
 
 
-#: The name of the file among those of a day's rollups.
+#: The key of the file in `DayRollup.files`.
 EXECUTIONS: Final = "executions"
 
 

@@ -364,7 +364,7 @@ class Counts:
 
     ``high_hits`` and ``high_saved_ms`` are upper bounds. ``position`` is the likely one between the bounds.
     ``bills`` are two where the log hides literals (`bill_outcome`), and none for a sample: whether a
-    warehouse is awake depends on all requests. ``margins`` are those of a sample.
+    warehouse is awake depends on all requests. Only a sample has ``margins``.
     """
 
     rules: Mapping[str | None, Counter[str]]

@@ -118,7 +118,7 @@ class SampledRange(JsonStruct):
 SampledRanges: TypeAlias = Annotated[
     dict[str, SampledRange] | None,
     Meta(
-        description="The bounds of counts at 95 %, with those of hidden literals, by the name of the count. "
+        description="The bounds of counts at 95 %, by the name of the count. They allow for hidden literals. "
         "Absent if all entries were replayed."
     ),
 ]

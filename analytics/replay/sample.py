@@ -43,8 +43,8 @@ class Sampling:
 
     Attributes:
         seed: the same seed and log give the same sample.
-        most: the most entries of the heaviest identities, by requests and by time; those of one size have at
-            most an eighth.
+        most: the most entries of the heaviest identities, by requests and by time. Other identities of one
+            size have at most an eighth of it.
         heaviest: at least so many of the heaviest identities are in the sample, by requests and by time.
         weight: the heaviest also have at least this share of all requests, and of all time.
         share: the share of the other identities.
@@ -269,7 +269,7 @@ _MIN_FREEDOM: Final = 2.0
 def find_margins(
     connection: DuckDBPyConnection, parts: Sequence[tuple[str, int]], ids: Mapping[str, Sequence[str]]
 ) -> Margins:
-    """Return how far counts may be from those of the whole log, at 95 %.
+    """Return how far the counts of a sample may be from the counts of the whole log, at 95 %.
 
     A count is the sum of what its units count. Those of a stratum count about in proportion to their
     requests; the margin is made from how far each is from that. One more unit is taken to count all or

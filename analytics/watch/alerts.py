@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 #: The types of channels. docs/alerts.md says what each gets.
 CHANNEL_TYPES: Final = ("email", "webhook", "slack", "teams", "pagerduty")
-#: Where events of PagerDuty go if a channel names no other address, such as that of another region.
+#: The address of PagerDuty, for channels without a `url`. PagerDuty has other addresses in other regions.
 PAGERDUTY_URL: Final = "https://events.pagerduty.com/v2/enqueue"
 
 

@@ -130,7 +130,7 @@ def sampled(job: Job, seed: int = 0, **options: Any) -> Job:
 
 
 def compare(connection: duckdb.DuckDBPyConnection, directory: Path, kind: str, seed: int) -> dict[str, Any]:
-    """Return whether each exact count and change is within its bounds, and the width of those of hits."""
+    """Return whether each exact count and change is within its bounds, and how wide bounds of hits are."""
     job = make_log(directory, kind, seed)
     exact, sample = run_replay(connection, job), run_replay(connection, sampled(job, seed))
     assert "sample" not in exact
