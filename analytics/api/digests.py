@@ -24,9 +24,9 @@ from accounts.routes import route
 from accounts.serializers.history import PageParameters
 from accounts.viewsets import AppViewSet
 from analytics.advice.recommend import describe_open_recommendations
+from analytics.jobs.digests import ModelExchangeDocument, list_exchanges
 from analytics.models import DigestFrequency
 from analytics.reports.traffic import TenantWeek, list_weeks
-from analytics.watch.digests import ModelExchangeDocument, list_exchanges
 from analytics.watch.preferences import (
     DigestPreferenceDocument,
     InvalidUnsubscribeLink,

@@ -19,4 +19,4 @@ def _check_sentences(monkeypatch: pytest.MonkeyPatch) -> None:
             assert not re.search(r"[0-9]", PLACEHOLDER.sub("", section.text))
         return document
 
-    monkeypatch.setattr("analytics.watch.digests.make_document", make_and_check)
+    monkeypatch.setattr("analytics.jobs.digests.make_document", make_and_check)

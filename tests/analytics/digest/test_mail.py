@@ -17,8 +17,8 @@ from django.db import connection
 from django.test import Client
 
 from accounts.models import Event, Membership, PermissionGrant, User
+from analytics.jobs.digests import make_digest
 from analytics.models import Digest, DigestMail, DigestPreference
-from analytics.watch.digests import make_digest
 from analytics.watch.facts import DigestPeriod
 from tenantadmin.lib.core.timestamps import now
 from tenantadmin.lib.objectstore import default_store
@@ -66,7 +66,7 @@ def make(world: World, period: DigestPeriod | None = None, *, days_after: int = 
         entries(1_234, at=at(DAY) + 60_000, cacheStatus="HIT", **hit),
     )
     rebuild(world)
-    with patch("analytics.watch.digests.now", lambda: present):
+    with patch("analytics.jobs.digests.now", lambda: present):
         assert make_digest(default_store(), tenant=world.tenant.pk, period=period)
 
 
