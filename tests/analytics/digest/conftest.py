@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from analytics.watch.facts import PLACEHOLDER
-from analytics.watch.sections import make_document
+from analytics.words.sections import make_document
 
 
 @pytest.fixture(autouse=True)
