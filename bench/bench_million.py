@@ -20,8 +20,8 @@ from analytics.models import DayRollup
 from analytics.numbers.executions import EXECUTIONS, keep_sql
 from analytics.numbers.store import new_engine, replay_engine
 from analytics.numbers.tables import ROLLUP_VERSION
-from analytics.replay.compare import replay
 from analytics.replay.load import DayFile, Job
+from analytics.replay.replayer import replay
 from analytics.reports.savings import find_source, forget, read_savings
 from analytics.watch.alert_kinds import BASE_DAYS, KINDS, alert_sql
 from analytics.watch.facts import LOOK_BACK_DAYS, Changes, DigestPeriod
