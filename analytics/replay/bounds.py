@@ -172,6 +172,7 @@ def _no_margin(_: str) -> float:
 
 
 def widen(low: int, high: int, margin: float, *, least: float = -inf) -> SampledRange:
+    """Return the whole numbers from ``low`` to ``high``, wider by a margin but not below ``least``."""
     return SampledRange(low=floor(max(low - margin, least)), high=ceil(high + margin))
 
 
