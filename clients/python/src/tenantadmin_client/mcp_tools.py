@@ -38,8 +38,15 @@ _MAX_ELEMENTS = 200
 _MAX_CHARACTERS = 100_000
 
 Tenant = Annotated[str, Field(description="The id of a tenant, from list_tenants.")]
-First = Annotated[str, Field(description="The first day, YYYY-MM-DD, or for requests a date-time with its zone.")]
-Last = Annotated[str, Field(description="The last day, YYYY-MM-DD; it counts too. For requests also a date-time, which does not.")]
+First = Annotated[
+    str, Field(description="The first day, YYYY-MM-DD. `traffic` also takes a date-time with its zone.")
+]
+Last = Annotated[
+    str,
+    Field(
+        description="The last day, YYYY-MM-DD; it counts too. `traffic` also takes the date-time after it."
+    ),
+]
 Start = Annotated[
     int | None,
     Field(ge=0, description="Leaves out so many elements of each list: `next` of the last answer."),
@@ -167,8 +174,12 @@ class Tools:
     ) -> str:
         """List requests of the log."""
         given = {
-            **{"from": first, "to": last, "sort": sort},
-            **{"status": status, "rule": rule, "statement": statement},
+            "from": first,
+            "to": last,
+            "sort": sort,
+            "status": status,
+            "rule": rule,
+            "statement": statement,
         }
         params = {
             name: value
