@@ -56,6 +56,12 @@ export async function show(context) {
     ),
   ]);
   const next = nextOf(page);
+  const head = (/** @type {string} */ name, /** @type {keyof typeof SORTS} */ sort) =>
+    h(
+      "a",
+      { href: to(tenant, "traffic", { ...chosen, cursor: "", sort }), title: `${SORTS[sort]}` },
+      name,
+    );
   const isFiltered = FILTERS.some((name) => chosen[name]);
   return h(
     "div",
@@ -87,10 +93,9 @@ export async function show(context) {
           ],
           h(
             "div.request-heads",
-            { "aria-hidden": "true" },
-            ["When", "Status", "Statement", "Rule", "User", "Response"].map((name) =>
-              h("span", name),
-            ),
+            head("When", "-timestamp"),
+            ["Status", "Statement", "Rule", "User"].map((name) => h("span", name)),
+            head("Response", "-responseTimeMs"),
           ),
           page.requests.map((row) => request(tenant, row, rules)),
           next &&
