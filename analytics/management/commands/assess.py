@@ -236,7 +236,7 @@ def _metering_table(days: Sequence[Mapping[str, Any]]) -> Table:
             day["metered"],
             "-" if day["meteredMs"] is None else f"{day['meteredMs'] / _HOUR_MS:.2f}",
             "-" if day["ratio"] is None else f"{day['ratio']:.2f}",
-            ", ".join(day["why"]),
+            day["inWords"],
         )
     return table
 

@@ -78,7 +78,7 @@ def test_the_numbers_of_the_report_are_those_of_the_stream(tmp_path: Path) -> No
         **dict.fromkeys(("low", "high"), f"{billed_ms(sent) * 3 / 3_600_000:.2f}"),
     }
     assert report["replay"]["calibration"]["share"] == 1
-    assert report["url"].endswith(f"#/t/{report['tenantId']}/recommendations")
+    assert report["url"].endswith(f"#/t/{report['tenantId']}/assessment")
     assert report["rules"] or report["notes"]
 
 
