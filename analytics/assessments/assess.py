@@ -80,7 +80,7 @@ class Order:
 
     Attributes:
         name: of the tenant. The same name, and owner, is the same assessment.
-        price: what an hour of a warehouse costs, as text; None if it is not known.
+        prices: what an hour costs, as text, by the name of the warehouse, or None for every other.
         suspend: the seconds after which a warehouse suspends.
         metered: what was billed; None without a file of it.
     """
@@ -89,7 +89,7 @@ class Order:
     choices: Choices
     name: str
     owner: str | None = None
-    price: str | None = None
+    prices: Mapping[str | None, str] = field(default_factory=dict)
     currency: str = "USD"
     suspend: int = 300
     metered: Metered | None = field(default=None, repr=False)
@@ -169,7 +169,7 @@ def _find_files(order: Order) -> Mapping[str, Any]:
 
 def _ensure_tenant(order: Order) -> UUID:
     source = order.choices.source
-    pricing = [] if order.price is None else [_price(order)]
+    pricing = [_price(order, host, per_hour) for host, per_hour in order.prices.items()]
     document = {
         "tenantName": order.name,
         "warehouse": {"adapterType": str(source), "serverHostname": str(source), "pricing": pricing},
@@ -190,13 +190,14 @@ def _ensure_tenant(order: Order) -> UUID:
     return tenant
 
 
-def _price(order: Order) -> dict[str, Any]:
+def _price(order: Order, host: str | None, per_hour: str) -> dict[str, Any]:
     # A server of one's own is billed whether or not it works.
     is_server = order.choices.source is Source.POSTGRESQL
     return {
         "from": _FIRST_PRICE,
+        **({} if host is None else {"host": host}),
         "currency": order.currency,
-        "perHour": order.price,
+        "perHour": per_hour,
         "billing": "always-on" if is_server else "suspending",
         "autoSuspendSeconds": order.suspend,
     }

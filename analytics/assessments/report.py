@@ -16,7 +16,6 @@ from accounts.models import Tenant
 from accounts.tenants.warehouse_urls import ADAPTER_TYPES
 from analytics.models import Assessment
 from analytics.replay.result import Billed
-from analytics.replay.runs import Replay
 from rules.diff import StoredRule
 from tenantadmin.lib.core.errors import NotFound
 from tenantadmin.lib.core.structs import Count, JsonStruct, one_of, sent_as
@@ -103,7 +102,11 @@ class AssessmentReport(JsonStruct):
     read: ReadStatements
     repeats: Repeats
     rules: Annotated[list[StoredRule], Meta(description="All rules that were found, in order.")]
-    replay: Annotated[Replay, Meta(description="Of all rules together.")]
+    replay: Annotated[
+        dict[str, Any],
+        sent_as("analytics.replay.runs.Replay"),
+        Meta(description="Of all rules together."),
+    ]
     bill: AssessedBill
     notes: Annotated[list[str], Meta(description="What is missing, and why some statements got no rule.")]
 

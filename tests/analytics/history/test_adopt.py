@@ -36,7 +36,7 @@ def make_assessment(owner: User | None, name: str = "History", **fields: Any) ->
         "tenantName": name,
         "warehouse": {"adapterType": "snowflake", "serverHostname": "snowflake", "pricing": [PRICE]},
     }
-    tenant = ensure_assessment(document, owner=owner and owner.email, actor="manage.py assess")
+    tenant = ensure_assessment(document, owner=owner.email if owner else None, actor="manage.py assess")
     Assessment.objects.create(
         tenant_id=tenant, source="snowflake", name=name, owner=owner.email if owner else "", **fields
     )

@@ -84,10 +84,10 @@ def test_the_report_is_read_on_a_screen_a_phone_and_paper(
             expect(main).to_contain_text(text)
         page.evaluate(Axe().axe_script)
         for scheme in ("light", "dark"):
-            page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+            page.emulate_media(color_scheme=scheme)
             assert page.evaluate("options => axe.run(options)", DEFAULT_OPTIONS)["violations"] == []
         for size in ({"width": 1280, "height": 800}, PHONE):
-            page.set_viewport_size(size)  # type: ignore[arg-type]
+            page.set_viewport_size(size)
             assert faults_of_width(page, "#view") == {}
         page.emulate_media(media="print")
         expect(page.locator(".side")).to_be_hidden()
