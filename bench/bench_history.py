@@ -41,12 +41,12 @@ _WRITERS: Final[dict[Source, Callable[[list[Sent]], bytes]]] = {
 def main(directory: Path, *, rows: int = 200_000) -> None:
     table = []
     for source in Source:
-        path = directory / f"history.{source}"
+        path, store = directory / f"{source}.history", directory / source
         write_history(path, source, rows=rows)
         with multiprocessing.get_context("spawn").Pool(1) as pool:
             # In a process of its own, whose memory is its own.
-            read_ms, peak = pool.apply(read_alone, (path, source))
-        compact_ms = compact_all(path.with_suffix(".store"), directory / "built")
+            read_ms, peak = pool.apply(read_alone, (path, store, source))
+        compact_ms = compact_all(store, directory / "built")
         table.append(Compared(f"read {source}", read_ms, "compaction of its entries", compact_ms, 2))
         console.print(
             f"{source}: {path.stat().st_size / 1e6:,.0f} MB, {1000 * rows / read_ms:,.0f} entries by second "
@@ -68,12 +68,13 @@ def write_history(path: Path, source: Source, *, rows: int) -> None:
             stream.write(body)
 
 
-def read_alone(path: Path, source: Source) -> tuple[float, float]:
+def read_alone(path: Path, store: Path, source: Source) -> tuple[float, float]:
     """Write the entries of a history; return milliseconds of the processor, and the most MB of memory."""
     choices = Choices(source=source)
     start = time.process_time()
-    tree = path.with_suffix(".store") / str(TENANT)
-    for _ in write_entries(path, choices, digest=choices.digest(path), directory=tree, now_ms=_NOW_MS):
+    for _ in write_entries(
+        path, choices, digest=choices.digest(path), directory=store / str(TENANT), now_ms=_NOW_MS
+    ):
         pass
     took = time.process_time() - start
     return 1000 * took, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000

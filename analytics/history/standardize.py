@@ -365,7 +365,8 @@ def _guess(text: str, source: Source) -> _Tokens | None:
             values.append(_quote(string.replace(quote, "'")))
             return "\0"
         if number is not None:
-            values.append(_number(number) or "")
+            # With a zero in front it is no number of JSON.
+            values.append((_number(number) or "") if number[0] == "0" else number)
             return "\0\0"
         return match[0] if space is None else " "
 

@@ -355,6 +355,8 @@ def read_count(value: Any) -> int | None:
     """Return a whole number of a column, rounded; None if it is none."""
     if value is None or isinstance(value, int):
         return value
+    if isinstance(value, str) and value.isdecimal():
+        return int(value)
     try:
         return round(float(value))
     except (ValueError, OverflowError, TypeError):

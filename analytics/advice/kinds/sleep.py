@@ -126,7 +126,7 @@ _SESSIONS: Final = f"""
         FROM placed
     ),
     session AS (
-        SELECT min(numbered.starts) AS starts, max(reach) AS reach, list(DISTINCT number) AS numbers
+        SELECT host, min(numbered.starts) AS starts, max(reach) AS reach, list(DISTINCT number) AS numbers
         FROM numbered LEFT JOIN current USING (n) LEFT JOIN statement_shape USING (statement, shape)
         GROUP BY host, session
         HAVING count(DISTINCT number) <= {_MAX_STATEMENTS} AND bool_and(number IS NOT NULL)
