@@ -7,8 +7,8 @@ per entry holds on a busy machine too.
 from __future__ import annotations
 
 import multiprocessing
-import resource
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
@@ -22,7 +22,6 @@ from tests.analytics.history.stream import as_csvlog, as_databricks, as_snowflak
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from tests.analytics.history.stream import Sent
 
@@ -77,7 +76,9 @@ def read_alone(path: Path, store: Path, source: Source) -> tuple[float, float]:
     ):
         pass
     took = time.process_time() - start
-    return 1000 * took, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000
+    # ru_maxrss would have the memory of the process that started this one.
+    status = Path("/proc/self/status").read_text(encoding="ascii")
+    return 1000 * took, int(status.partition("VmHWM:")[2].split()[0]) / 1000
 
 
 def compact_all(root: Path, target: Path) -> float:
