@@ -24,6 +24,12 @@ if TYPE_CHECKING:
 ACCOUNT: Final = "assessments"
 
 
+def has_connection(document: Mapping[str, Any]) -> bool:
+    """Return whether a configuration says where the warehouse is. An assessment's says only what it is."""
+    warehouse = document.get("warehouse", {})
+    return warehouse.get("serverHostname") not in {None, warehouse.get("adapterType")}
+
+
 def ensure_assessment(document: Mapping[str, Any], *, owner: str | None, actor: str) -> UUID:
     """Create an assessment unless its account has one of this name. Return its id.
 

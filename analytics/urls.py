@@ -3,6 +3,7 @@ from __future__ import annotations
 from accounts.routes import url_patterns
 from analytics import converters  # noqa: F401 - importing registers them
 from analytics.api.alerts import AlertViewSet
+from analytics.api.assessments import AssessmentViewSet
 from analytics.api.digests import DigestMailViewSet, DigestViewSet, UnsubscribeViewSet, VerdictViewSet
 from analytics.api.recommendations import RecommendationViewSet
 from analytics.api.replays import ReplayViewSet
@@ -30,4 +31,5 @@ urlpatterns = url_patterns(
     ReplayViewSet,
     AlertViewSet,
     RecommendationViewSet,
+    AssessmentViewSet,
 )

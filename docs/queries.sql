@@ -288,7 +288,7 @@ FROM proxy_logs WHERE day BETWEEN $first AND $last AND userName IS NOT NULL
 GROUP BY userName ORDER BY totalHits DESC, userId;
 
 -- savings
--- Milliseconds per day, and per hour of the day over all days of the window, in which `day` is null. Scope `withCache` has the executions, `without` also the requests that the cache spared, and `rule` the executions and what this rule spared; `busyMs` and `requests` of a rule are of its spared requests alone. Scope `suspend` has the executions if the warehouse suspended after the seconds in `ruleId`. `$before` is the day before `$first`. `$suspend` and `$minimum` are milliseconds of the price in force at the time `starts`: numbers, or CASE expressions if they change. `$bucket` is the shortest suspend, at least 1 and at most 60000.
+-- Milliseconds per day, and per hour of the day over all days of the window, in which `day` is null. Scope `withCache` has the executions, `without` also the requests that the cache spared, and `rule` the executions and what this rule spared; `busyMs` and `requests` of a rule are of its spared requests alone. Scope `suspend` has the executions if the warehouse suspended after the seconds in `ruleId`. `$before` is the day before `$first`. `$suspend` and `$minimum` are milliseconds of the price in force at the time `starts`: numbers, or CASE expressions if they change. `$priced` is `host` where it has a price of its own, otherwise null: a column of the result. `$bucket` is the shortest suspend, at least 1 and at most 60000.
 WITH entries AS NOT MATERIALIZED (
     SELECT
         day, timestamp AS started, standardizedSql AS statement, serverHostname AS host,
@@ -376,14 +376,16 @@ joined AS (
         QUALIFY earlier IS NULL OR starts > earlier
     )
 ),
-sessions AS (SELECT scope, rule, starts, greatest(reach, starts + $minimum) AS until FROM joined),
+sessions AS (
+    SELECT scope, rule, $priced AS priced, starts, greatest(reach, starts + $minimum) AS until FROM joined
+),
 awake AS (
     SELECT
-        scope, rule, number,
+        scope, rule, priced, number,
         least(until, 86400000 * (number + 1)) - greatest(starts, 86400000 * number) AS awake
     FROM (
         SELECT
-            scope, rule, starts, until,
+            scope, rule, priced, starts, until,
             unnest(range(
                 greatest(starts, epoch_ms($first::TIMESTAMP)) // 86400000,
                 least(until - 1, epoch_ms($last::TIMESTAMP) + 86399999) // 86400000 + 1
@@ -407,19 +409,19 @@ by_hour AS (
 ),
 numbers AS (
     SELECT
-        scope, rule, ('1970-01-01'::DATE + number::INTEGER)::VARCHAR AS day, NULL AS hour,
+        scope, rule, priced, ('1970-01-01'::DATE + number::INTEGER)::VARCHAR AS day, NULL AS hour,
         awake, 0 AS busy, 0 AS requests, 0 AS unmeasured
     FROM awake
-    UNION ALL SELECT scope, NULL, NULL, number % 24, awake, 0, 0, 0 FROM by_hour
-    UNION ALL SELECT 'without', NULL, day, NULL, 0, busy, requests, unmeasured
+    UNION ALL SELECT scope, NULL, NULL, NULL, number % 24, awake, 0, 0, 0 FROM by_hour
+    UNION ALL SELECT 'without', NULL, $priced, day, NULL, 0, busy, requests, unmeasured
         FROM buckets WHERE day >= $first
-    UNION ALL SELECT 'withCache', NULL, day, NULL, 0, busy, requests, unmeasured
+    UNION ALL SELECT 'withCache', NULL, $priced, day, NULL, 0, busy, requests, unmeasured
         FROM buckets WHERE day >= $first AND NOT spared
-    UNION ALL SELECT 'rule', rule, day, NULL, 0, busy, requests, 0
+    UNION ALL SELECT 'rule', rule, $priced, day, NULL, 0, busy, requests, 0
         FROM buckets WHERE day >= $first AND spared AND requests > 0
 )
 SELECT
-    scope, rule AS ruleId, day, hour::INTEGER AS hour,
+    scope, rule AS ruleId, priced AS host, day, hour::INTEGER AS hour,
     sum(awake)::BIGINT AS awakeMs, sum(busy)::BIGINT AS busyMs,
     sum(requests)::BIGINT AS requests, sum(unmeasured)::BIGINT AS unmeasured
 FROM numbers GROUP BY ALL ORDER BY ALL;

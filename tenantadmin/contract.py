@@ -24,6 +24,7 @@ TAGS: Final = {
     "Digests": "What happened in a day or a week, each number with its SQL; and who gets that by mail.",
     "Replays": "What another ruleset would have done with the requests of the log.",
     "Recommendations": "Changes of the rules that the service recommends, and what they did.",
+    "Assessments": "What a cache would save, from a warehouse's own history.",
     "Reports": "Stale hits, leaks, the hours of a day, and what an invalidation would cost.",
     "Analytics": "Summaries of the log by day, month, year, rule and user.",
     "Raw logs": "The log objects as the Gateway wrote them.",

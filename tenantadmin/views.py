@@ -47,6 +47,7 @@ GUIDES: Final[Mapping[str, str]] = {
     "connect": "Connect a program",
     "rules": "Rules",
     "replay": "Replay",
+    "assess": "Try it on your own history",
     "sql": "SQL",
     "savings": "Savings",
     "insights": "Recommendations",

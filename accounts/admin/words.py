@@ -54,6 +54,7 @@ EVENTS: Final[Mapping[str, str]] = {
     EventKind.ACCESS_DECLINED: "declined the access[ of {subject}]|to",
     EventKind.ACCESS_WITHDRAWN: "withdrew the request for access|to",
     EventKind.TENANT_RESTORED: "restored the tenant|",
+    EventKind.TENANT_ADOPTED: "turned an assessment into the tenant|",
     EventKind.INVITATION_CREATED: "invited {subject} as {role}|of",
     EventKind.INVITATION_ACCEPTED: "accepted the invitation as {role}|of",
     EventKind.INVITATION_DECLINED: "declined the invitation|of",

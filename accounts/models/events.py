@@ -41,6 +41,7 @@ class EventKind(models.TextChoices):
     ACCESS_DECLINED = "access.declined"
     ACCESS_WITHDRAWN = "access.withdrawn"
     TENANT_RESTORED = "tenant.restored"
+    TENANT_ADOPTED = "tenant.adopted"
     INVITATION_CREATED = "invitation.created"
     INVITATION_ACCEPTED = "invitation.accepted"
     INVITATION_DECLINED = "invitation.declined"

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import re
-from itertools import pairwise
 from typing import Any, Final
 
 from rest_framework import serializers
@@ -79,7 +78,12 @@ class Price(StrictSerializer):
 
     def get_fields(self) -> dict[str, Any]:
         first = DayField(help_text="The first day (UTC) of this price.")
-        return {"from": first, **super().get_fields()}
+        host = StrictCharField(
+            required=False,
+            max_length=253,
+            help_text="The `serverHostname` of the log that it is of. Default: every other.",
+        )
+        return {"from": first, "host": host, **super().get_fields()}
 
     def to_internal_value(self, data: Any) -> dict[str, Any]:
         price: dict[str, Any] = super().to_internal_value(data)
@@ -87,7 +91,7 @@ class Price(StrictSerializer):
 
 
 class PricingField(serializers.ListField):
-    """Prices, the oldest first."""
+    """Prices, the oldest first for each host."""
 
     child = Price()
 
@@ -96,11 +100,14 @@ class PricingField(serializers.ListField):
 
     def to_internal_value(self, data: Any) -> list[Any]:
         prices: list[Any] = super().to_internal_value(data)
-        for number, (before, price) in enumerate(pairwise(prices), start=1):
-            if price["from"] <= before["from"]:
-                raise _refuse(number, "from", "Each price begins later than the one before it.")
-            if price["currency"] != before["currency"]:
+        last: dict[str | None, str] = {}
+        for number, price in enumerate(prices):
+            host = price.get("host")
+            if price["from"] <= last.get(host, ""):
+                raise _refuse(number, "from", "Each price of a host begins later than the one before it.")
+            if price["currency"] != prices[0]["currency"]:
                 raise _refuse(number, "currency", "All prices of a list have one currency.")
+            last[host] = price["from"]
         return prices
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeAlias, get_args
 
@@ -47,10 +47,15 @@ class Pricing:
 
     Days before the first price are billed like it, without money. Without any price, the warehouse suspends
     after `DEFAULT_SUSPEND` seconds.
+
+    Attributes:
+        terms: of every host that has none of its own.
+        hosts: the terms of hosts that have prices of their own (``serverHostname`` of the log).
     """
 
     currency: str | None
     terms: Sequence[Terms]
+    hosts: Mapping[str, Sequence[Terms]] = field(default_factory=dict)
 
     #: Milliseconds times ten-thousandths per hour in one unit of the currency.
     DIVISOR: ClassVar = _MS_PER_HOUR * 10**_PER_HOUR_DECIMALS
@@ -58,36 +63,42 @@ class Pricing:
     @classmethod
     def of(cls, prices: Sequence[Mapping[str, Any]]) -> Pricing:
         """Return the prices in ``warehouse.pricing`` of a tenant's configuration."""
-        terms = [
-            Terms(
-                first=date.fromisoformat(price["from"]),
-                billing=price["billing"],
-                suspend_seconds=price.get("autoSuspendSeconds", DEFAULT_SUSPEND),
-                minimum_seconds=price.get("minimumSeconds", DEFAULT_MINIMUM),
-                per_hour=_in_ten_thousandths(price["perHour"]),
-            )
-            for price in prices
-        ]
-        if not terms:
-            return cls(None, [Terms(date.min, "suspending", DEFAULT_SUSPEND, DEFAULT_MINIMUM, None)])
-        if terms[0].first > date.min:
-            first = terms[0]
-            before = Terms(date.min, first.billing, first.suspend_seconds, first.minimum_seconds, None)
-            terms.insert(0, before)
-        return cls(prices[0]["currency"], terms)
+        by_host: dict[str | None, list[Mapping[str, Any]]] = {}
+        for price in prices:
+            by_host.setdefault(price.get("host"), []).append(price)
+        terms = {host: _read_terms(own) for host, own in by_host.items()}
+        return cls(
+            prices[0]["currency"] if prices else None,
+            terms.pop(None, [Terms(date.min, "suspending", DEFAULT_SUSPEND, DEFAULT_MINIMUM, None)]),
+            {host: own for host, own in terms.items() if host is not None},
+        )
 
     @property
     def digits(self) -> int:
         """The number of digits after the point in amounts."""
         return _DIGITS.get(self.currency or "", 2)
 
-    def on(self, day: date) -> Terms:
-        """Return the terms in force on a day."""
-        return self.terms[bisect_right(self.terms, day, key=lambda terms: terms.first) - 1]
+    def on(self, day: date, host: str | None = None) -> Terms:
+        """Return the terms in force on a day: of every host, or of one."""
+        own = self.terms if host is None else self.hosts.get(host, self.terms)
+        return own[bisect_right(own, day, key=lambda terms: terms.first) - 1]
+
+    def each(self) -> Mapping[str | None, Sequence[Terms]]:
+        """Return all terms: by the host that they are of, or None for every other host."""
+        every: dict[str | None, Sequence[Terms]] = {None: self.terms}
+        return every | dict(self.hosts)
 
     def suspending_after(self, seconds: int) -> Pricing:
         """Return the prices if the warehouse always suspended after these seconds."""
-        return replace(self, terms=[replace(terms, suspend_seconds=seconds) for terms in self.terms])
+        changed = {
+            host: [replace(terms, suspend_seconds=seconds) for terms in own]
+            for host, own in self.each().items()
+        }
+        return replace(
+            self,
+            terms=changed[None],
+            hosts={host: own for host, own in changed.items() if host is not None},
+        )
 
     def money(self, amount: int) -> str:
         """Return an amount in milliseconds times ten-thousandths per hour, with all digits of the currency.
@@ -99,6 +110,22 @@ class Pricing:
         whole, part = divmod(units, 10**digits)
         sign = "-" if amount < 0 and units else ""
         return f"{sign}{whole}" + (f".{part:0{digits}}" if digits else "")
+
+
+def _read_terms(prices: Sequence[Mapping[str, Any]]) -> Sequence[Terms]:
+    terms = [
+        Terms(
+            first=date.fromisoformat(price["from"]),
+            billing=price["billing"],
+            suspend_seconds=price.get("autoSuspendSeconds", DEFAULT_SUSPEND),
+            minimum_seconds=price.get("minimumSeconds", DEFAULT_MINIMUM),
+            per_hour=_in_ten_thousandths(price["perHour"]),
+        )
+        for price in prices
+    ]
+    if terms[0].first > date.min:
+        terms.insert(0, replace(terms[0], first=date.min, per_hour=None))
+    return terms
 
 
 def _in_ten_thousandths(text: str) -> int:

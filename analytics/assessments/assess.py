@@ -6,7 +6,6 @@ kept, and the same log has the same search and replay.
 
 from __future__ import annotations
 
-import datetime as dt
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from decimal import Decimal
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from django.conf import settings
+from msgspec.structs import replace as replace_fields
 
 from accounts.assessments import ensure_assessment
 from accounts.models import Tenant, TenantConfig
@@ -27,6 +27,15 @@ from analytics.advice.recommend import list_recommendations, queue_mining
 from analytics.advice.search import run_mining
 from analytics.advice.words import explain_nothing
 from analytics.assessments.measure import bill_hosts, measure_repeats
+from analytics.assessments.report import (
+    CAUSES,
+    AssessedBill,
+    AssessedDays,
+    AssessmentReport,
+    MeteredDay,
+    ReadStatements,
+    Repeats,
+)
 from analytics.history.entries import Choices, Read, write_entries
 from analytics.history.metering import credits_per_hour
 from analytics.history.rows import BadHistory, Source
@@ -34,6 +43,7 @@ from analytics.models import Assessment, Mining, Recommendation, ReplayRun
 from analytics.numbers.store import replay_engine
 from analytics.replay.execution import run_next
 from analytics.replay.load import DayFile
+from analytics.replay.result import Billed, BilledRange, ReplayBilled
 from analytics.replay.runs import describe_replay, queue_replay
 from logs.importing import find_log_files, import_files
 from logs.partitions import partitions_with_file
@@ -70,7 +80,7 @@ class Order:
 
     Attributes:
         name: of the tenant. The same name, and owner, is the same assessment.
-        price: what an hour of a warehouse costs, as text; None if it is not known.
+        prices: what an hour costs, as text, by the name of the warehouse, or None for every other.
         suspend: the seconds after which a warehouse suspends.
         metered: what was billed; None without a file of it.
     """
@@ -79,7 +89,7 @@ class Order:
     choices: Choices
     name: str
     owner: str | None = None
-    price: str | None = None
+    prices: Mapping[str | None, str] = field(default_factory=dict)
     currency: str = "USD"
     suspend: int = 300
     metered: Metered | None = field(default=None, repr=False)
@@ -91,18 +101,6 @@ class Order:
             return self.choices
         options = replace(self.choices.options, host=path.resolve().parent.name)
         return replace(self.choices, options=options)
-
-
-class MeteredDay(msgspec.Struct, rename="camel"):
-    """What a warehouse billed on a day, beside the model. ``ratio`` is the bill by the model."""
-
-    host: str
-    day: dt.date
-    model_ms: int
-    metered: str
-    metered_ms: int | None
-    ratio: float | None
-    why: list[str]
 
 
 def import_history(store: ObjectStore, order: Order, *, tell: Callable[[str, int], None]) -> UUID:
@@ -171,7 +169,7 @@ def _find_files(order: Order) -> Mapping[str, Any]:
 
 def _ensure_tenant(order: Order) -> UUID:
     source = order.choices.source
-    pricing = [] if order.price is None else [_price(order)]
+    pricing = [_price(order, host, per_hour) for host, per_hour in order.prices.items()]
     document = {
         "tenantName": order.name,
         "warehouse": {"adapterType": str(source), "serverHostname": str(source), "pricing": pricing},
@@ -192,13 +190,14 @@ def _ensure_tenant(order: Order) -> UUID:
     return tenant
 
 
-def _price(order: Order) -> dict[str, Any]:
+def _price(order: Order, host: str | None, per_hour: str) -> dict[str, Any]:
     # A server of one's own is billed whether or not it works.
     is_server = order.choices.source is Source.POSTGRESQL
     return {
         "from": _FIRST_PRICE,
+        **({} if host is None else {"host": host}),
         "currency": order.currency,
-        "perHour": order.price,
+        "perHour": per_hour,
         "billing": "always-on" if is_server else "suspending",
         "autoSuspendSeconds": order.suspend,
     }
@@ -241,24 +240,19 @@ def evaluate(
             last=days[-1].day,
             pricing=Pricing.of(read_prices(tenant)),
         )
-    report = {
-        "tenantId": str(tenant),
-        "url": f"{settings.DASHBOARD_URL}#/t/{tenant}/recommendations",
-        "window": {"from": days[0].day.isoformat(), "to": days[-1].day.isoformat()},
-        "read": {
-            "rows": read.rows,
-            "imported": sum(day.rows for day in days),
-            "resultCache": read.result_cache,
-            "failed": read.failed,
-            "truncated": read.truncated,
-            "unparsed": read.unparsed,
-        },
-        "repeats": {"hour": hour, "day": day},
-        "rules": rules,
-        "replay": msgspec.to_builtins(describe_replay(run)),
-        "bill": _bill(run, hosts, read, order),
-        "notes": _notes(read, mining, left_out, has_rules=bool(rules)),
-    }
+    report: dict[str, Any] = msgspec.to_builtins(
+        AssessmentReport(
+            tenant_id=tenant,
+            url=f"{settings.DASHBOARD_URL}#/t/{tenant}/assessment",
+            window=AssessedDays(from_=days[0].day, to=days[-1].day),
+            read=ReadStatements.of(read, imported=sum(day.rows for day in days)),
+            repeats=Repeats(hour=hour, day=day),
+            rules=list(rules),
+            replay=describe_replay(run),
+            bill=_bill(run, hosts, read, order),
+            notes=_notes(read, mining, left_out, has_rules=bool(rules)),
+        )
+    )
     Assessment.objects.filter(pk=tenant).update(report=report)
     return report
 
@@ -316,53 +310,42 @@ def _replay(
     return run
 
 
-def _bill(
-    run: ReplayRun, hosts: Mapping[str, Mapping[date, int]], read: Read, order: Order
-) -> dict[str, Any]:
+def _bill(run: ReplayRun, hosts: Mapping[str, Mapping[date, int]], read: Read, order: Order) -> AssessedBill:
     """Return what the days of the replay bill with the rules and without, the same by month, and the
     metering."""
-    result = run.result or {}
+    billed = msgspec.convert((run.result or {})["billed"], ReplayBilled)
     days = (run.last_day - run.first_day).days + 1
-    gain = result["billed"]["gain"]
-    return {
-        "days": days,
-        "withRules": result["billed"]["total"],
-        "without": result["billed"]["against"],
-        "saved": _negate(gain),
-        "savedPerMonth": _per_month(_negate(gain), days),
-        "metering": None
-        if order.metered is None
-        else [msgspec.to_builtins(row) for row in compare_metering(order.metered, hosts, read)],
-    }
+    saved = _negate(billed.gain)
+    return AssessedBill(
+        days=days,
+        with_rules=billed.total,
+        without=billed.against,
+        saved=saved,
+        saved_per_month=_per_month(saved, days),
+        metering=None if order.metered is None else compare_metering(order.metered, hosts, read),
+    )
 
 
-def _negate(gain: Mapping[str, Any]) -> dict[str, Any]:
+def _negate(gain: Billed) -> Billed:
     """Return the bill without rules less that with them, whose gain is the other way round."""
-    billed, money = gain["billedMs"], gain["money"]
-    return {
-        "billedMs": {"low": -billed["high"], "high": -billed["low"]},
-        "money": money
-        and {
-            "currency": money["currency"],
-            "low": _text(-Decimal(money["high"])),
-            "high": _text(-Decimal(money["low"])),
-        },
-    }
+    ms, money = gain.billed_ms, gain.money
+    return Billed(
+        billed_ms=BilledRange(low=-ms.high, high=-ms.low),
+        money=money
+        and replace_fields(money, low=_text(-Decimal(money.high)), high=_text(-Decimal(money.low))),
+    )
 
 
-def _per_month(saved: Mapping[str, Any], days: int) -> dict[str, Any]:
-    billed, money = saved["billedMs"], saved["money"]
-    return {
-        "billedMs": {name: value * _MONTH_DAYS // days for name, value in billed.items()},
-        "money": money
-        and {
-            "currency": money["currency"],
-            **{
-                name: _text((Decimal(money[name]) * _MONTH_DAYS / days).quantize(Decimal(money[name])))
-                for name in ("low", "high")
-            },
-        },
-    }
+def _per_month(saved: Billed, days: int) -> Billed:
+    ms, money = saved.billed_ms, saved.money
+
+    def scale(text: str) -> str:
+        return _text((Decimal(text) * _MONTH_DAYS / days).quantize(Decimal(text)))
+
+    return Billed(
+        billed_ms=BilledRange(low=ms.low * _MONTH_DAYS // days, high=ms.high * _MONTH_DAYS // days),
+        money=money and replace_fields(money, low=scale(money.low), high=scale(money.high)),
+    )
 
 
 def _text(amount: Decimal) -> str:
@@ -384,6 +367,7 @@ def compare_metering(
         per_hour = credits_per_hour(sizes)
         metered_ms = None if per_hour is None else round(units / per_hour * _HOUR_MS)
         ratio = metered_ms / model_ms if metered_ms is not None and model_ms else None
+        why = _explain(ratio, model_ms, sizes, read.clusters.get(host, 1))
         rows.append(
             MeteredDay(
                 host=host,
@@ -392,7 +376,8 @@ def compare_metering(
                 metered=f"{units.normalize():f}",
                 metered_ms=metered_ms,
                 ratio=ratio,
-                why=_explain(ratio, model_ms, sizes, read.clusters.get(host, 1)),
+                why=why,
+                in_words=", ".join(CAUSES[code] for code in why),
             )
         )
     return rows

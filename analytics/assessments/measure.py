@@ -69,7 +69,7 @@ def bill_hosts(
         FROM log
     """
     job = Job(files=files, first_day=first, last_day=last, subject=(), current=(), pricing=pricing)
-    bills = bill_executions(connection, executions, job)
+    bills = bill_executions(connection, executions, job, host_of=quote_text)
     return {host: bill.billed for host, bill in bills.items()}
 
 

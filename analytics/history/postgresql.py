@@ -16,17 +16,15 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import msgspec
 
 from analytics.history.rows import DEFAULT_HOST, BadHistory, Row
-from analytics.history.tables import Clock, open_text, unchanging
+from analytics.history.tables import CSVLOG_COLUMNS, Clock, looks_like, open_text, unchanging
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
 
     from analytics.history.rows import Notes, Options
 
 _FAILURES: Final = frozenset({"ERROR", "FATAL", "PANIC"})
-#: The columns of csvlog, which newer releases have more of, and the keys of jsonlog.
-_MIN_COLUMNS: Final = 23
 _DURATION: Final = re.compile(r"duration: (\d+(?:\.\d+)?) ms")
 _STEP: Final = re.compile(r"(?:statement|execute (?P<name>[^:]*)|(?P<other>parse|bind) [^:]*): ")
 #: A portal that is fetched from again is no new request.
@@ -190,7 +188,7 @@ def _read_csvlog(path: Path) -> Iterator[_Line]:
         try:
             for record in records:
                 number = records.line_num
-                if len(record) < _MIN_COLUMNS:
+                if len(record) < CSVLOG_COLUMNS:
                     raise BadHistory(_explain_no_csvlog(path, number, record))
                 yield _Line(
                     number=number,
@@ -212,10 +210,12 @@ def _read_csvlog(path: Path) -> Iterator[_Line]:
 
 
 def _explain_no_csvlog(path: Path, number: int, record: list[str]) -> str:
-    looks = _looks_like(record) or (
+    looks = looks_like(record) or (
         " If it is a log in text, give its --log-line-prefix, as SHOW log_line_prefix prints it."
     )
-    return f"{path.name}, line {number}: {len(record)} values, and csvlog has {_MIN_COLUMNS} or more.{looks}"
+    return (
+        f"{path.name}, line {number}: {len(record)} values, and csvlog has {CSVLOG_COLUMNS} or more.{looks}"
+    )
 
 
 def _read_jsonlog(path: Path) -> Iterator[_Line]:
@@ -250,17 +250,8 @@ def _explain_no_jsonlog(path: Path, number: int, record: Any, error: Exception) 
     keys = ", ".join(map(str, record))[:200] if isinstance(record, dict) else type(record).__name__
     return (
         f"{path.name}, line {number} is no line of jsonlog: it has no {error}."
-        f"{_looks_like(record if isinstance(record, dict) else ())} It has: {keys}"
+        f"{looks_like([*record] if isinstance(record, dict) else [])} It has: {keys}"
     )
-
-
-def _looks_like(names: Iterable[str]) -> str:
-    """Return of which source a file with these columns looks like, for an error."""
-    known = {name.strip().lower() for name in names}
-    for source, column in (("snowflake", "query_text"), ("databricks", "statement_text")):
-        if column in known:
-            return f" It looks like the history of {source}: --from {source}."
-    return ""
 
 
 #: What an escape of ``log_line_prefix`` writes, and the fields that are read.

@@ -121,8 +121,7 @@ class Standardizer:
 
     def __init__(self, source: Source) -> None:
         self._dialect = Dialect.get_or_raise(_DIALECTS[source])
-        self._literals = _LITERAL_PATTERNS[source]
-        self._unclear = _UNCLEAR[source]
+        self._source = source
         #: By text without literals, what it stands for; None if only sqlglot finds its literals.
         self._templates: _Memory[str, str | None] = _Memory()
         self._facts: _Memory[tuple[str, str, str], Facts] = _Memory()
@@ -157,9 +156,7 @@ class Standardizer:
 
     def _split(self, text: str, parameters: Sequence[str | None] | None) -> _Tokens | None:
         """Return the text without literals, and these as JSON; None if sqlglot finds no tokens."""
-        guess = (
-            None if parameters or len(text) > _MAX_REMEMBERED else _guess(text, self._literals, self._unclear)
-        )
+        guess = None if parameters or len(text) > _MAX_REMEMBERED else _guess(text, self._source)
         if guess is not None and guess.text in self._templates:
             template = self._templates[guess.text]
             if template is not None:
@@ -327,46 +324,50 @@ def _names(expressions: Sequence[exp.Expr]) -> set[str]:
 
 #: Texts, numbers, comments, white space other than one space, and names in quotes, which stay.
 _LITERAL: Final = r"""
-    (?<![\w'$@&])'((?:[^']|'')*)'(?!')
+    (?<![\w'$@&])'({text})'(?!')
     | (?<![\w.$:@"'])(\d+(?:\.\d+)?)(?![\w.$])
     | ({comment}/\*(?!\+)(?s:.*?)\*/|--[^\n]*|\s{{2,}}|[\t\r\n\f\v])
     | "(?:[^"]|"")*"|`[^`]*`
 """
 _LITERAL_PATTERNS: Final = {
-    source: re.compile(_LITERAL.format(comment=comment), re.VERBOSE | re.ASCII)
-    for source, comment in (
-        (Source.SNOWFLAKE, r"//[^\n]*|"),
-        (Source.DATABRICKS, ""),
-        (Source.POSTGRESQL, ""),
+    source: re.compile(_LITERAL.format(text=text, comment=comment), re.VERBOSE | re.ASCII)
+    for source, text, comment in (
+        (Source.SNOWFLAKE, "(?:[^']|'')*", r"//[^\n]*|"),
+        (Source.DATABRICKS, r"(?:[^'\\]|\\')*", ""),
+        (Source.POSTGRESQL, "(?:[^']|'')*", ""),
     )
 }
 #: What makes the end of a text or a comment a matter of the dialect.
-_ENDS: Final = r"\\|\$\w*\$|/\*(?:(?!\*/)[\s\S])*/\*"
+_ENDS: Final = r"\$\w*\$|/\*(?:(?!\*/)[\s\S])*/\*"
 _UNCLEAR: Final = {
-    Source.SNOWFLAKE: re.compile(_ENDS),
+    Source.SNOWFLAKE: re.compile(rf"{_ENDS}|\\"),
     # Two quotes end one text and begin another.
-    Source.DATABRICKS: re.compile(f"{_ENDS}|''"),
-    Source.POSTGRESQL: re.compile(_ENDS),
+    Source.DATABRICKS: re.compile(rf"{_ENDS}|''|\\(?!')"),
+    Source.POSTGRESQL: re.compile(rf"{_ENDS}|\\"),
 }
+#: How a text writes a quote.
+_QUOTE_IN: Final = {Source.SNOWFLAKE: "''", Source.DATABRICKS: "\\'", Source.POSTGRESQL: "''"}
 
 
-def _guess(text: str, pattern: re.Pattern[str], unclear: re.Pattern[str]) -> _Tokens | None:
+def _guess(text: str, source: Source) -> _Tokens | None:
     """Return the text and the literals as `_without_literals`, but for the spaces; None if it is unclear.
 
     Marks that no text has stand for literals.
     """
-    if "\0" in text or unclear.search(text):
+    if "\0" in text or _UNCLEAR[source].search(text):
         return None
     values: list[str] = []
+    quote = _QUOTE_IN[source]
 
     def mark(match: re.Match[str]) -> str:
         string, number, space = match.groups()
         if string is not None:
-            values.append(_quote(string.replace("''", "'")))
+            values.append(_quote(string.replace(quote, "'")))
             return "\0"
         if number is not None:
-            values.append(_number(number) or "")
+            # With a zero in front it is no number of JSON.
+            values.append((_number(number) or "") if number[0] == "0" else number)
             return "\0\0"
         return match[0] if space is None else " "
 
-    return _Tokens(pattern.sub(mark, text), tuple(values))
+    return _Tokens(_LITERAL_PATTERNS[source].sub(mark, text), tuple(values))

@@ -36,16 +36,26 @@ csv.field_size_limit(_MAX_VALUE)
 
 #: A column that only this source has, to say what a file looks like.
 _MARKS: Final = {
-    "query_text": "Snowflake's QUERY_HISTORY",
-    "statement_text": "Databricks' system.query.history",
-    "error_severity": "a log of PostgreSQL in JSON",
+    "query_text": "Snowflake's QUERY_HISTORY, which --from snowflake reads",
+    "statement_text": "Databricks' system.query.history, which --from databricks reads",
+    "error_severity": "a log of PostgreSQL in JSON, which --from postgresql reads",
     "credits_used": "Snowflake's WAREHOUSE_METERING_HISTORY",
     "usage_quantity": "Databricks' system.billing.usage",
     "standardizedsql": "a log of the Gateway, which manage.py import_logs reads",
     "queryid": "pg_stat_statements, which has no single statements: give a log of PostgreSQL",
 }
 _SEVERITIES: Final = frozenset({"LOG", "ERROR", "FATAL", "PANIC", "WARNING", "NOTICE", "INFO", "DEBUG"})
-_MIN_CSVLOG: Final = 23
+#: Newer releases have more.
+CSVLOG_COLUMNS: Final = 23
+
+
+def looks_like(names: Sequence[str]) -> str:
+    """Return what a file with these columns, or this line, looks like: a sentence after a space, or ''."""
+    known = {name.strip().lower() for name in names}
+    found = next((mark for key, mark in _MARKS.items() if key in known), "")
+    if not found and len(names) >= CSVLOG_COLUMNS and _SEVERITIES & {*names}:
+        found = "PostgreSQL's csvlog, which --from postgresql reads"
+    return f" It looks like {found}." if found else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,13 +145,9 @@ def _places(
     ]
     for column, place in zip(columns.values(), places, strict=True):
         if place < 0 and not column.lost:
-            looks = next((mark for key, mark in _MARKS.items() if key in present), "")
-            if not looks and len(header) >= _MIN_CSVLOG and _SEVERITIES & {*header}:
-                looks = "PostgreSQL's csvlog"
-            hint = f" It looks like {looks}." if looks else ""
             raise BadHistory(
-                f"{path.name} has no column {column.names[0].upper()}, so it is no history of {what}.{hint} "
-                f"Its columns: {', '.join(header)[:300]}"
+                f"{path.name} has no column {column.names[0].upper()}, so it is no history of {what}."
+                f"{looks_like(header)} Its columns: {', '.join(header)[:300]}"
             )
         if place < 0:
             missing[column.names[0]] = column.lost
@@ -215,7 +221,15 @@ def _read_json(
     """Read lines of objects, or an array of them, by DuckDB."""
     decode = msgspec.json.Decoder(float_hook=str).decode
     number = 0
-    names: list[str] | None = None
+
+    @lru_cache(1_000)
+    def find_names(names: tuple[str, ...]) -> Sequence[str | None]:
+        """Return the name of each column in records with these names."""
+        lower = {name.lower(): name for name in names}
+        return [
+            next((lower[name] for name in column.names if name in lower), None) for column in columns.values()
+        ]
+
     with unchanging(path), duckdb.connect(config={"memory_limit": "1GB", "threads": 1}) as engine:
         compression = "gzip" if _is_gzip(path) else "uncompressed"
         query = (
@@ -232,18 +246,12 @@ def _read_json(
                         raise BadHistory(
                             f"{path.name}, record {number}: a {type(record).__name__}, no object."
                         )
-                    lower = {name.lower(): value for name, value in record.items()}
-                    if names is None:
+                    if number == 1:
                         # A record may leave out what is null, so the first says only what it has.
-                        names = [*lower]
-                        _places(path, names, {k: c for k, c in columns.items() if not c.lost}, what, missing)
-                    yield (
-                        number,
-                        [
-                            next((lower[name] for name in column.names if name in lower), None)
-                            for column in columns.values()
-                        ],
-                    )
+                        required = {key: column for key, column in columns.items() if not column.lost}
+                        _places(path, [*record], required, what, missing)
+                    names = find_names(tuple(record))
+                    yield number, [None if name is None else record[name] for name in names]
         except (duckdb.Error, msgspec.DecodeError) as error:
             raise BadHistory(f"{path.name}: {str(error)[:300]}. Export it again.") from error
     if not number:
@@ -256,7 +264,7 @@ def _is_gzip(path: Path) -> bool:
 
 
 _TIME: Final = re.compile(
-    r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?)"
+    r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d)(?::([0-5]\d)(?:\.(\d{1,9}))?)?"
     r"\s*(Z|UTC|GMT|[+-]\d\d:?(?:\d\d)?|[A-Za-z][\w/+-]*)?"
 )
 _UTC_NAMES: Final = frozenset({"Z", "UTC", "GMT"})
@@ -278,7 +286,7 @@ class Clock:
         except (ZoneInfoNotFoundError, ValueError) as error:
             raise BadHistory(f"There is no time zone {timezone!r}; write it like Europe/Berlin.") from error
         self._is_chosen = bool(timezone)
-        self._read = lru_cache(4_096)(self._read_seconds)
+        self._read = lru_cache(4_096)(self._read_minute)
 
     def read(self, value: Any, place: str) -> int:
         """Return a time in epoch microseconds.
@@ -298,17 +306,17 @@ class Clock:
         match = _TIME.fullmatch(str(value).strip())
         if match is None:
             raise BadHistory(f"{self._name}, {place}: {str(value)[:60]!r} is no time as 2026-03-01 12:00.")
-        day, clock, zone = match.groups(default="")
-        whole, _, part = clock.partition(".")
+        day, clock, second, part, zone = match.groups(default="")
         try:
-            seconds = self._read(day, whole, zone)
+            seconds = self._read(day, clock, zone) + int(second or 0)
         except ValueError as error:
             raise BadHistory(f"{self._name}, {place}: {str(value)[:60]!r} is no time: {error}.") from error
         except _UnclearZone as error:
             raise BadHistory(f"{self._name}, {place}: {error}") from error
         return seconds * 1_000_000 + int(part.ljust(6, "0")[:6] or 0)
 
-    def _read_seconds(self, day: str, clock: str, zone: str) -> int:
+    def _read_minute(self, day: str, clock: str, zone: str) -> int:
+        """Return the seconds at which a minute begins."""
         moment = datetime.fromisoformat(f"{day}T{clock}")
         if zone in _UTC_NAMES or not zone:
             self._require_same(zone or "no zone")
@@ -347,6 +355,8 @@ def read_count(value: Any) -> int | None:
     """Return a whole number of a column, rounded; None if it is none."""
     if value is None or isinstance(value, int):
         return value
+    if isinstance(value, str) and value.isdecimal():
+        return int(value)
     try:
         return round(float(value))
     except (ValueError, OverflowError, TypeError):

@@ -35,7 +35,8 @@ class Part(StrEnum):
     WAITS = "waits"
     #: A ``statement``, and how many of its entries (``requests``) took how long together (``busy``).
     MEAN = "mean"
-    #: All entries whose time is known (``requests``, ``busy``), and those whose time can never be known.
+    #: All entries of a ``host`` whose time is known (``requests``, ``busy``), and those whose time can never
+    #: be known.
     TOTAL = "total"
 
 
@@ -77,7 +78,7 @@ SELECT
     min(starts) AS starts, max(ends) AS ends,
     0::BIGINT AS busy, 0::BIGINT AS requests, 0::BIGINT AS unmeasured
 FROM numbered GROUP BY host, began_on, number"""
-_ORDER: Final = "ORDER BY part, statement, starts"
+_ORDER: Final = "ORDER BY part, statement, starts, host, spared"
 _KEEP: Final = f"""\
 WITH entries AS MATERIALIZED (
     SELECT
@@ -101,10 +102,10 @@ UNION ALL SELECT
     '{Part.MEAN}', $last, false, NULL, NULL, statement, NULL, NULL, sum(ms)::BIGINT, count(*), 0
 FROM entries WHERE {HAS_MEAN} GROUP BY statement
 UNION ALL SELECT
-    '{Part.TOTAL}', $last, spared, NULL, NULL, NULL, NULL, NULL,
+    '{Part.TOTAL}', $last, spared, NULL, host, NULL, NULL, NULL,
     coalesce(sum(ms) FILTER (part = '{Part.RAN}'), 0)::BIGINT, count(*) FILTER (part = '{Part.RAN}'),
     count(*) FILTER (part IS NULL)
-FROM entries WHERE started IS NOT NULL GROUP BY spared
+FROM entries WHERE started IS NOT NULL GROUP BY spared, host
 {_ORDER}"""
 _MERGE: Final = f"""\
 WITH kept AS (FROM read_parquet($kept)),

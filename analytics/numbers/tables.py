@@ -181,7 +181,7 @@ class StatementDictionary:
 
 
 #: Raise it when the same log gives other rollups or documents. Then all days and periods are built again.
-ROLLUP_VERSION: Final = 6
+ROLLUP_VERSION: Final = 7
 #: Marks a day whose rollup files are lost. They are built again from the day's file.
 NO_VERSION: Final = 0
 

@@ -36,11 +36,11 @@ from logs.definitions import (
     WAITED,
 )
 from logs.layout import DAY_MS
-from logs.quoting import quote_name
+from logs.quoting import quote_name, quote_text
 from rules.tables.names import NameIndex
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from duckdb import DuckDBPyConnection
 
@@ -247,28 +247,46 @@ def execution_sql(table: str, *, is_exact: bool) -> str:
     """
 
 
-def fill_job(sql: str, job: Job, pricing: Pricing | None = None) -> str:
+def _find_number(host: str) -> str:
+    """Return SQL for the number of a host among the loaded requests; null if none has it."""
+    number = NUMBER_OF["serverHostname"]
+    return f"(SELECT {number} FROM text_of_{number} WHERE text = {quote_text(host)})"
+
+
+def fill_job(
+    sql: str,
+    job: Job,
+    pricing: Pricing | None = None,
+    *,
+    host_of: Callable[[str], str] = _find_number,
+) -> str:
     """Return SQL of savings for the days of a job, and its prices or others."""
     first, pricing = job.first_day, pricing or job.pricing
-    return fill_savings(sql, first=first, before=first, last=job.last_day, pricing=pricing)
+    return fill_savings(sql, first=first, before=first, last=job.last_day, pricing=pricing, host_of=host_of)
 
 
 def bill_executions(
-    connection: DuckDBPyConnection, executions: str, job: Job, *, pricing: Pricing | None = None
+    connection: DuckDBPyConnection,
+    executions: str,
+    job: Job,
+    *,
+    pricing: Pricing | None = None,
+    host_of: Callable[[str], str] = _find_number,
 ) -> dict[str, Bill]:
     """Return the bill of each scope.
 
     Args:
         executions: SQL with the columns of `execution_sql`, except ``n``.
         pricing: prices in place of the prices of the job.
+        host_of: as of `fill_savings`.
     """
     pricing = pricing or job.pricing
-    sql = fill_job(_BILLED.format(executions=executions), job, pricing)
-    awake: dict[str, dict[date, int]] = {}
-    busy: dict[str, dict[date, int]] = {}
-    for scope, number, awake_ms, busy_ms in connection.execute(sql).fetchall():
-        day = _EPOCH + timedelta(number)
-        awake.setdefault(scope, {})[day], busy.setdefault(scope, {})[day] = awake_ms, busy_ms
+    sql = fill_job(_BILLED.format(executions=executions), job, pricing, host_of=host_of)
+    awake: dict[str, dict[tuple[str | None, date], int]] = {}
+    busy: dict[str, dict[tuple[str | None, date], int]] = {}
+    for scope, host, number, awake_ms, busy_ms in connection.execute(sql).fetchall():
+        key = host, _EPOCH + timedelta(number)
+        awake.setdefault(scope, {})[key], busy.setdefault(scope, {})[key] = awake_ms, busy_ms
     days = days_between(job.first_day, job.last_day)
     return {scope: bill_days(days, pricing, awake=awake[scope], busy=busy[scope]) for scope in awake}
 
@@ -287,7 +305,7 @@ def compare_bills(total: Sequence[Bill], against: Sequence[Bill], pricing: Prici
     """
     sides = (total, against)
     ms = [_find_ends(bill.ms for bill in bills) for bills in sides]
-    amounts = [_find_ends(bill.amount(bill.billed, pricing) for bill in bills) for bills in sides]
+    amounts = [_find_ends(bill.amount(bill.billed) for bill in bills) for bills in sides]
 
     def render(ms: Iterable[int], amounts: Iterable[int]) -> Billed:
         low, high = sorted(ms)
@@ -325,13 +343,15 @@ _BILLED: Final = f"""
     joined AS (
     {join_overlaps(keys="scope, host", table="bucket")}
     ),
-    session AS (SELECT scope, starts, greatest(reach, starts + $minimum) AS until FROM joined),
+    session AS (
+        SELECT scope, $priced AS priced, starts, greatest(reach, starts + $minimum) AS until FROM joined
+    ),
     awake AS (
-    {split_by(DAY_MS, keys="scope", table="session")}
+    {split_by(DAY_MS, keys="scope, priced", table="session")}
     )
-    SELECT scope, number::INTEGER, sum(awake)::BIGINT, sum(busy)::BIGINT FROM (
-        SELECT scope, number, awake, 0 AS busy FROM awake
-        UNION ALL SELECT scope, day - DATE '1970-01-01', 0, busy FROM bucket
+    SELECT scope, priced, number::INTEGER, sum(awake)::BIGINT, sum(busy)::BIGINT FROM (
+        SELECT scope, priced, number, awake, 0 AS busy FROM awake
+        UNION ALL SELECT scope, $priced, day - DATE '1970-01-01', 0, busy FROM bucket
     ) GROUP BY ALL
 """
 STATUS_COUNTS: Final = {

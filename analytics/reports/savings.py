@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass, replace
 from datetime import date
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias, get_args
@@ -171,8 +171,8 @@ def savings_document(
     sql: str,
 ) -> Savings:
     """Return the document for the rows of the published query. ``prices`` are ``pricing`` as it is stored."""
-    awake: dict[_Scope, dict[date, int]] = defaultdict(dict)
-    busy: dict[_Scope, dict[date, int]] = defaultdict(dict)
+    awake: dict[_Scope, dict[tuple[str | None, date], int]] = defaultdict(dict)
+    busy: dict[_Scope, dict[tuple[str | None, date], int]] = defaultdict(dict)
     by_hour: dict[_Scope, dict[int, int]] = defaultdict(dict)
     requests: dict[_Scope, int] = defaultdict(int)
     unmeasured = 0
@@ -181,8 +181,8 @@ def savings_document(
         if row["day"] is None:
             by_hour[scope][row["hour"]] = row["awakeMs"]
             continue
-        day = date.fromisoformat(row["day"])
-        awake[scope][day], busy[scope][day] = row["awakeMs"], row["busyMs"]
+        key = row["host"], date.fromisoformat(row["day"])
+        awake[scope][key], busy[scope][key] = row["awakeMs"], row["busyMs"]
         requests[scope] += row["requests"]
         if scope == _WITHOUT:
             unmeasured += row["unmeasured"]
@@ -196,7 +196,7 @@ def savings_document(
 
     rules = []
     for scope in [scope for scope in awake if scope[0] == "rule"]:
-        both = {day: busy[scope].get(day, 0) + executed.busy[day] for day in days}
+        both = Counter(busy[scope]) + Counter(busy[_WITH_CACHE])
         more = _figures(bill_days(days, pricing, awake=awake[scope], busy=both) - executed, days, pricing)
         # Hits of the day before may not reach into the window.
         if not (requests[scope] or more.billed_ms):
@@ -213,7 +213,9 @@ def savings_document(
     rules.sort(key=lambda rule: (-rule.marginal_ms, -rule.busy_ms, rule.rule_id is None, rule.rule_id or ""))
     total = SavingsTotal(**of_days(days))
     share = rate(unmeasured, unmeasured + requests[_WITHOUT])
-    price = next((price for price in reversed(prices) if price["from"] <= str(window.to)), None)
+    of_all = [price for price in prices if "host" not in price and price["from"] <= str(window.to)]
+    # Several prices are no price to name.
+    price = of_all[-1] if of_all and not pricing.hosts else None
     return Savings(
         currency=pricing.currency,
         pricing=[dict(price) for price in prices],
@@ -315,7 +317,7 @@ def _text_of(
 
 
 def _figures(bill: Bill, days: Sequence[date], pricing: Pricing) -> SavingsFigures:
-    amount = bill.amount(days, pricing)
+    amount = bill.amount(days)
     return SavingsFigures(
         billed_ms=sum(bill.billed[day] for day in days),
         busy_ms=sum(bill.busy[day] for day in days),
@@ -339,7 +341,7 @@ MAX_DAYS: Final = 366
 Step: TypeAlias = Literal["day", "month"]
 STEPS: Final[tuple[Step, ...]] = get_args(Step)
 #: Raise it when the document changes, so that documents that were kept before are not served.
-_VERSION: Final = 5
+_VERSION: Final = 6
 _ATTEMPTS: Final = 2
 
 

@@ -10,22 +10,34 @@ rows, however many entries there are.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from datetime import date, timedelta
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from analytics.numbers.executions import ENTRIES, HAS_MEAN, IS_NEAR, Part
 from logs.layout import DAY_MS, HOUR_MS, day_start_ms
+from logs.quoting import quote_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from accounts.tenants.pricing import Pricing
+    from accounts.tenants.pricing import Pricing, Terms
 
 
 #: Seconds after which the warehouse could suspend. What it would bill is computed for each.
 SUSPENDS: Final = (60, 120, 300, 600)
-SAVINGS_FIELDS: Final = ("scope", "ruleId", "day", "hour", "awakeMs", "busyMs", "requests", "unmeasured")
+SAVINGS_FIELDS: Final = (
+    "scope",
+    "ruleId",
+    "host",
+    "day",
+    "hour",
+    "awakeMs",
+    "busyMs",
+    "requests",
+    "unmeasured",
+)
 SAVINGS_ABOUT: Final = (
     "Milliseconds per day, and per hour of the day over all days of the window, in which `day` is null. "
     "Scope `withCache` has the executions, `without` also the requests that the cache spared, and "
@@ -33,7 +45,8 @@ SAVINGS_ABOUT: Final = (
     "spared requests alone. Scope `suspend` has the executions if the warehouse suspended after the "
     "seconds in `ruleId`. `$before` is the day before `$first`. `$suspend` and `$minimum` are "
     "milliseconds of the price in force at the time `starts`: numbers, or CASE expressions if they "
-    "change. `$bucket` is the shortest suspend, at least 1 and at most 60000."
+    "change. `$priced` is `host` where it has a price of its own, otherwise null: a column of the result. "
+    "`$bucket` is the shortest suspend, at least 1 and at most 60000."
 )
 
 
@@ -145,28 +158,30 @@ scopes AS (
 joined AS (
 {join_overlaps(keys="scope, rule, host", table="scopes")}
 ),
-sessions AS (SELECT scope, rule, starts, greatest(reach, starts + $minimum) AS until FROM joined),
+sessions AS (
+    SELECT scope, rule, $priced AS priced, starts, greatest(reach, starts + $minimum) AS until FROM joined
+),
 awake AS (
-{split_by(DAY_MS, keys="scope, rule", table="sessions")}
+{split_by(DAY_MS, keys="scope, rule, priced", table="sessions")}
 ),
 by_hour AS (
 {split_by(HOUR_MS, keys="scope", table="sessions WHERE scope IN ('withCache', 'without')")}
 ),
 numbers AS (
     SELECT
-        scope, rule, ('1970-01-01'::DATE + number::INTEGER)::VARCHAR AS day, NULL AS hour,
+        scope, rule, priced, ('1970-01-01'::DATE + number::INTEGER)::VARCHAR AS day, NULL AS hour,
         awake, 0 AS busy, 0 AS requests, 0 AS unmeasured
     FROM awake
-    UNION ALL SELECT scope, NULL, NULL, number % 24, awake, 0, 0, 0 FROM by_hour
-    UNION ALL SELECT 'without', NULL, day, NULL, 0, busy, requests, unmeasured
+    UNION ALL SELECT scope, NULL, NULL, NULL, number % 24, awake, 0, 0, 0 FROM by_hour
+    UNION ALL SELECT 'without', NULL, $priced, day, NULL, 0, busy, requests, unmeasured
         FROM buckets WHERE day >= $first
-    UNION ALL SELECT 'withCache', NULL, day, NULL, 0, busy, requests, unmeasured
+    UNION ALL SELECT 'withCache', NULL, $priced, day, NULL, 0, busy, requests, unmeasured
         FROM buckets WHERE day >= $first AND NOT spared
-    UNION ALL SELECT 'rule', rule, day, NULL, 0, busy, requests, 0
+    UNION ALL SELECT 'rule', rule, $priced, day, NULL, 0, busy, requests, 0
         FROM buckets WHERE day >= $first AND spared AND requests > 0
 )
 SELECT
-    scope, rule AS ruleId, day, hour::INTEGER AS hour,
+    scope, rule AS ruleId, priced AS host, day, hour::INTEGER AS hour,
     sum(awake)::BIGINT AS awakeMs, sum(busy)::BIGINT AS busyMs,
     sum(requests)::BIGINT AS requests, sum(unmeasured)::BIGINT AS unmeasured
 FROM numbers GROUP BY ALL ORDER BY ALL"""
@@ -175,45 +190,83 @@ SAVINGS_SQL: Final = _FROM_LOG + _BILLED
 KEPT_SAVINGS_SQL: Final = _FROM_KEPT + _BILLED
 
 
-def fill_savings(text: str, *, first: date, before: date, last: date, pricing: Pricing) -> str:
-    """Return a query with the days of a window and the times of the prices."""
-    terms = pricing.terms
-    suspend = [item.suspend_seconds * 1000 for item in terms]
+def fill_savings(
+    text: str,
+    *,
+    first: date,
+    before: date,
+    last: date,
+    pricing: Pricing,
+    host_of: Callable[[str], str] = quote_text,
+) -> str:
+    """Return a query with the days of a window, and the times and hosts of the prices.
+
+    Args:
+        host_of: returns SQL for the value of ``host`` that stands for a host.
+    """
+    suspends = [terms.suspend_seconds * 1000 for own in pricing.each().values() for terms in own]
+
+    def by_host(value_of: Callable[[Terms], int]) -> str:
+        cases = {host_of(host): _by_time(own, value_of) for host, own in pricing.hosts.items()}
+        return _when_host(cases, usual=_by_time(pricing.terms, value_of))
+
     values = {
-        "bucket": str(max(1, min(*suspend, 1000 * SUSPENDS[0]))),
-        "suspend": _by_time(pricing, suspend),
-        "minimum": _by_time(pricing, [item.minimum_seconds * 1000 for item in terms]),
+        "bucket": str(max(1, min(*suspends, 1000 * SUSPENDS[0]))),
+        "suspend": by_host(lambda terms: terms.suspend_seconds * 1000),
+        "minimum": by_host(lambda terms: terms.minimum_seconds * 1000),
+        "priced": _when_host(
+            {host_of(host): quote_text(host) for host in pricing.hosts}, usual="NULL::VARCHAR"
+        ),
         "before": f"'{before}'",
         "first": f"'{first}'",
         "last": f"'{last}'",
     }
-    for name, value in values.items():
-        text = text.replace(f"${name}", value)
-    return text
+    # At once: a host may be named like a parameter.
+    return re.sub(rf"\$({'|'.join(values)})\b", lambda match: values[match[1]], text)
 
 
-def _by_time(pricing: Pricing, values: Sequence[int]) -> str:
+def _when_host(cases: Mapping[str, str], *, usual: str) -> str:
+    whens = "".join(f" WHEN host = {host} THEN {value}" for host, value in cases.items())
+    return f"CASE{whens} ELSE {usual} END" if whens else usual
+
+
+def _by_time(own: Sequence[Terms], value_of: Callable[[Terms], int]) -> str:
     """Return the value in force at the time ``starts``: a number, or a CASE expression."""
+    values = [value_of(terms) for terms in own]
     if len(set(values)) == 1:
         return str(values[0])
     changes = [
         f"WHEN starts >= {day_start_ms(terms.first)} THEN {value}"
-        for terms, value in zip(reversed(pricing.terms[1:]), reversed(values[1:]), strict=True)
+        for terms, value in zip(reversed(own[1:]), reversed(values[1:]), strict=True)
     ]
     return f"CASE {' '.join(changes)} ELSE {values[0]} END"
 
 
+#: Milliseconds by the host whose price it is (`$priced`), and day.
+Times: TypeAlias = "Mapping[tuple[str | None, date], int]"
+
+
 @dataclass(frozen=True, slots=True)
 class Bill:
-    """Milliseconds by day: what is billed, and how long statements ran."""
+    """By day: the milliseconds that are billed, how long statements ran, and what it costs.
+
+    ``cost`` is for `Pricing.money`. It lacks days without a price.
+    """
 
     billed: Mapping[date, int]
     busy: Mapping[date, int]
+    cost: Mapping[date, int]
 
     def __sub__(self, other: Bill) -> Bill:
         return Bill(
-            {day: ms - other.billed[day] for day, ms in self.billed.items()},
-            {day: ms - other.busy[day] for day, ms in self.busy.items()},
+            *(
+                {day: value - of_other[day] for day, value in own.items()}
+                for own, of_other in (
+                    (self.billed, other.billed),
+                    (self.busy, other.busy),
+                    (self.cost, other.cost),
+                )
+            )
         )
 
     @property
@@ -221,28 +274,33 @@ class Bill:
         """The time that all days bill."""
         return sum(self.billed.values())
 
-    def amount(self, days: Iterable[date], pricing: Pricing) -> int | None:
+    def amount(self, days: Iterable[date]) -> int | None:
         """Return what the days cost, for `Pricing.money`; None if none of them has a price."""
-        amounts = [
-            self.billed[day] * per_hour for day in days if (per_hour := pricing.on(day).per_hour) is not None
-        ]
-        return sum(amounts) if amounts else None
+        costs = [self.cost[day] for day in days if day in self.cost]
+        return sum(costs) if costs else None
 
 
-def bill_days(
-    days: Iterable[date], pricing: Pricing, *, awake: Mapping[date, int], busy: Mapping[date, int]
-) -> Bill:
-    """Return what each day bills: the time awake, the time busy, or the whole day."""
-    billed = {}
+def bill_days(days: Iterable[date], pricing: Pricing, *, awake: Times, busy: Times) -> Bill:
+    """Return what each day bills: the time awake, the time busy, or the whole day, of each host's price."""
+    billed: dict[date, int] = {}
+    ran: dict[date, int] = {}
+    cost: dict[date, int] = {}
     for day in days:
-        match pricing.on(day).billing:
-            case "suspending":
-                billed[day] = awake.get(day, 0)
-            case "busy":
-                billed[day] = busy.get(day, 0)
-            case "always-on":
-                billed[day] = DAY_MS
-    return Bill(billed, {day: busy.get(day, 0) for day in billed})
+        billed[day] = ran[day] = 0
+        for host in pricing.each():
+            terms, key = pricing.on(day, host), (host, day)
+            match terms.billing:
+                case "suspending":
+                    ms = awake.get(key, 0)
+                case "busy":
+                    ms = busy.get(key, 0)
+                case "always-on":
+                    ms = DAY_MS
+            billed[day] += ms
+            ran[day] += busy.get(key, 0)
+            if terms.per_hour is not None:
+                cost[day] = cost.get(day, 0) + ms * terms.per_hour
+    return Bill(billed, ran, cost)
 
 
 def days_between(first: date, last: date) -> Sequence[date]:

@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Meta
 
 from accounts.access.scopes import Scope
+from accounts.assessments import has_connection
 from accounts.models import Fqdn, Membership, PersonalAccessToken, Revision
 from accounts.models.history import RevisionKind
 from accounts.tenants.config import read_config
@@ -192,7 +193,7 @@ def read_setup(tenant_id: UUID) -> Setup:
         _step(
             "warehouse",
             _first(revisions.filter(kind=RevisionKind.CONFIG, document__has_key="warehouse"), "changed_at"),
-            done="warehouse" in config.document,
+            done=has_connection(config.document),
         ),
         _step(
             "token",

@@ -42,7 +42,7 @@ from analytics.watch.traffic_sections import (
 )
 from logs.definitions import CACHED, SHARED, STORED_MISS, hash_sql
 from logs.layout import HOUR_MS
-from logs.quoting import quote_value
+from logs.quoting import quote_text, quote_value
 from rules.conditions import CONDITION_KEYS
 from tenantadmin.lib.core.rendering import dump_json
 from tenantadmin.lib.core.structs import JsonStruct
@@ -224,7 +224,8 @@ _SPARED: Final = "sum(if(scope = 'without', awakeMs, -awakeMs))"
 def savings_section(log: DigestLog, period: DigestPeriod) -> Section | None:
     """Return the money, and the hours awake if they differ; None without both, or if no day bills them."""
     pricing = log.pricing
-    if pricing.on(period.last).billing != "suspending":
+    in_force = [pricing.on(period.last, host) for host in pricing.each()]
+    if all(terms.billing != "suspending" for terms in in_force):
         return None
     savings = fill_savings(
         SAVINGS_SQL,
@@ -256,7 +257,7 @@ def savings_section(log: DigestLog, period: DigestPeriod) -> Section | None:
     lines: list[Line] = []
     minus = "-" if spared < 0 else ""
     signed = f"{minus}({_SPARED})"
-    if pricing.on(period.last).per_hour is not None:
+    if any(terms.per_hour is not None for terms in in_force):
         facts = log.read_facts(
             [
                 read("saved-money", Unit.MONEY, f"{minus}({_money_sql(pricing)})", *both),
@@ -279,8 +280,10 @@ def _money_sql(pricing: Pricing) -> str:
     """Return SQL for the money of the difference, rounded like `Pricing.money`: half up, at the end."""
     amount = "sum(if(scope = 'without', 1, -1) * (CASE{} ELSE 0 END)::HUGEINT)".format(
         "".join(
-            f" WHEN day >= '{terms.first}' THEN {_BILLED[terms.billing]}::HUGEINT * {terms.per_hour or 0}"
-            for terms in reversed(pricing.terms)
+            f" WHEN host IS NOT DISTINCT FROM {'NULL' if host is None else quote_text(host)}"
+            f" AND day >= '{terms.first}' THEN {_BILLED[terms.billing]}::HUGEINT * {terms.per_hour or 0}"
+            for host, own in pricing.each().items()
+            for terms in reversed(own)
         )
     )
     units, divisor = 10**pricing.digits, Pricing.DIVISOR

@@ -237,6 +237,7 @@ def put(world: factories.World, pricing: Any) -> Any:
         [PRICE, {**PRICE, "from": "2026-01-02", "perHour": "999999999.9999", "billing": "always-on"}],
         [{"from": "0001-01-01", "currency": "JPY", "perHour": "0", "billing": "busy"}],
         [{**PRICE, "autoSuspendSeconds": 0, "minimumSeconds": 604_800}],
+        [PRICE, {**PRICE, "host": "LOADING"}, {**PRICE, "host": "LOADING", "from": "2026-02-01"}],
     ],
 )
 def test_prices_are_stored_as_sent(world: factories.World, pricing: Any) -> None:
@@ -254,6 +255,9 @@ def test_prices_are_stored_as_sent(world: factories.World, pricing: Any) -> None
         ([PRICE, {**PRICE, "from": "2026-01-01"}], "/1/from"),
         ([PRICE, {**PRICE, "from": "2025-12-31"}], "/1/from"),
         ([PRICE, {**PRICE, "from": "2026-02-01", "currency": "EUR"}], "/1/currency"),
+        ([PRICE, {**PRICE, "host": "A"}, {**PRICE, "host": "A"}], "/2/from"),
+        ([PRICE, {**PRICE, "host": "A", "currency": "EUR"}], "/1/currency"),
+        ([{**PRICE, "host": ""}], "/0/host"),
         ([{**PRICE, "from": "2026-02-30"}], "/0/from"),
         ([{**PRICE, "from": "2026-02-01T00:00:00Z"}], "/0/from"),
         ([{**PRICE, "currency": "usd"}], "/0/currency"),
@@ -297,6 +301,17 @@ def test_each_day_has_the_terms_in_force() -> None:
     ]
     assert shown == [(None, "suspending"), (30_000, "suspending"), (30_000, "suspending")]
     assert (pricing.on(date(2026, 2, 1)).per_hour, pricing.on(date.max).billing) == (40_000, "busy")
+
+
+def test_a_host_may_have_prices_of_its_own() -> None:
+    later = {**PRICE, "host": "A", "perHour": "5", "autoSuspendSeconds": 60, "from": "2026-02-01"}
+    pricing = priced({**PRICE, "host": "A"}, later)
+    assert [
+        pricing.on(date.fromisoformat(day), host).per_hour
+        for day, host in [("2026-01-02", "A"), ("2026-02-01", "A"), ("2026-02-01", "B"), ("2026-02-01", None)]
+    ] == [30_000, 50_000, None, None]
+    assert pricing.suspending_after(9).on(date(2026, 3, 1), "A").suspend_seconds == 9
+    assert pricing.currency == "USD"
 
 
 def test_without_a_price_hours_are_of_a_warehouse_that_suspends() -> None:

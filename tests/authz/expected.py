@@ -78,18 +78,18 @@ _GROUPS: Final = {
     "listOwnInvitations (own)": OWN_READ,
     "acceptInvitation (own) declineInvitation (own)": SIGNED_IN,
     "listOwnInvitations acceptInvitation declineInvitation": frozenset[str](),
-    "listTenants getTenantManifest listChanges listAccounts listFqdns getFqdn": LISTS,
+    "listTenants getTenantManifest listAssessments listChanges listAccounts listFqdns getFqdn": LISTS,
     "validateRules parseWarehouse": SIGNED_IN | EVERY_PAT,
     "getTenant getTenantConfig getTenantRules": TENANT_READ,
     "listConfigHistory diffConfig getConfigRevision": TENANT_READ,
-    "getSetup": TENANT_READ,
+    "getSetup getAssessment": TENANT_READ,
     "explainRequest listDrafts getDraft diffDraft blameRules": TENANT_READ,
     "createDraft replaceDraft deleteDraft rebaseDraft publishDraft": TENANT_WRITE,
     "listRulesHistory diffRules getRulesRevision": TENANT_READ,
     "replaceTenantConfig replaceTenantRules restoreConfig restoreRules": TENANT_WRITE,
     "deleteTenant restoreTenant": TENANT_WRITE - {"tenant admin", "grant"},
     "createAccount deleteAccount": ADMINS,
-    "createTenant createGrant": ACCOUNT_WRITE,
+    "createTenant createGrant adoptAssessment": ACCOUNT_WRITE,
     "getAccount listDomains getDomain": ACCOUNT_READ,
     "listAccountHistory diffAccount getAccountRevision": ACCOUNT_READ,
     "replaceAccount registerDomain deleteDomain verifyDomain": ACCOUNT_WRITE,
@@ -163,7 +163,14 @@ def _and_staff(callers: frozenset[str]) -> frozenset[str]:
 #: What staff in the dashboard do only with a reason: each write on a tenant or an account.
 WITH_REASON: Final = frozenset(
     {
-        *("createInvitation", "withdrawInvitation", "deleteTenant", "restoreTenant", "replaceTenantConfig"),
+        *(
+            "createInvitation",
+            "withdrawInvitation",
+            "deleteTenant",
+            "restoreTenant",
+            "adoptAssessment",
+            "replaceTenantConfig",
+        ),
         *("replaceTenantRules", "restoreConfig", "restoreRules", "createDraft", "replaceDraft"),
         *(
             "deleteDraft",

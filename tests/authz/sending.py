@@ -65,6 +65,7 @@ def bodies(stage: Stage) -> dict[str, Any]:
         "createPersonalAccessToken": {"name": "x", "scopes": ["config:read"], "tenants": [tenant]},
         "acknowledgeTos": {"markdown": "# Terms"},
         "createTenant": {"accountId": str(stage.account.pk), "tenantName": "New"},
+        "adoptAssessment": {"accountId": str(stage.account.pk)},
         "createAccount": {"name": "New", "owners": [TARGET]},
         "createInvitation": {"email": "new@example.org", "role": "member"},
         "createAlert": alert,

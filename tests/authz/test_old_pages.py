@@ -111,6 +111,8 @@ OLD: Final = (
     ),
     # Not pages of a tenant, but the lists of all records.
     Shown("lists", "metadata of cached results", ALL, "listCacheMetadata getCacheMetadata"),
+    # Newer than those pages: from recommendations and a replay.
+    Shown("lists", "the report of an assessment", ALL, "getAssessment"),
     Shown("lists", "texts that a language model wrote", ALL, "listModelExchanges", lost=SUPPORT),
 )
 #: Pages of a tenant that the admin site keeps.

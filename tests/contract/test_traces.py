@@ -11,6 +11,7 @@ from django.core.cache import cache
 
 from accounts.access.credentials import create_pat, create_refresh_token
 from accounts.access.scopes import ALL_SCOPES, Scope
+from accounts.assessments import ensure_assessment
 from accounts.billing.domains import register_domain
 from accounts.limited_access import request_access
 from accounts.models import Event, PermissionGrant, Revision
@@ -66,8 +67,8 @@ ALERT: Final = {
 }
 
 #: The first sign-in makes an account and a tenant, whose documents have revisions. A restored tenant has its
-#: documents back.
-BOTH: Final = {"verifyMagicLink", "restoreTenant"}
+#: documents back, and an adopted one has them from an assessment.
+BOTH: Final = {"verifyMagicLink", "restoreTenant", "adoptAssessment"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +132,10 @@ class Stage:
         self.admin.delete(self.tenant)
         return Ask("POST", f"{self.tenant}/restore")
 
+    def assessment(self) -> Ask:
+        tenant = ensure_assessment({"tenantName": "History"}, owner=self.world.owner.email, actor="x")
+        return Ask("POST", f"/config/tenants/{tenant}/adopt", {"accountId": str(self.world.account.pk)})
+
     def recommendation(self, action: str, body: Any = None, **fields: Any) -> Ask:
         found = factories.recommendation(self.world.tenant, **fields)
         address = f"/tenants/{self.world.tenant.pk}/recommendations/{found.pk}"
@@ -190,6 +195,7 @@ REQUESTS: Final[dict[str, Callable[[Stage], Ask]]] = {
     ),
     "deleteTenant": lambda it: Ask("DELETE", it.tenant),
     "restoreTenant": lambda it: it.deleted_tenant(),
+    "adoptAssessment": lambda it: it.assessment(),
     "createAccount": lambda it: Ask(
         "POST", "/config/accounts", {"name": "New", "owners": [it.world.member.email]}
     ),

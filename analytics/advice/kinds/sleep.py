@@ -126,7 +126,7 @@ _SESSIONS: Final = f"""
         FROM placed
     ),
     session AS (
-        SELECT min(numbered.starts) AS starts, max(reach) AS reach, list(DISTINCT number) AS numbers
+        SELECT host, min(numbered.starts) AS starts, max(reach) AS reach, list(DISTINCT number) AS numbers
         FROM numbered LEFT JOIN current USING (n) LEFT JOIN statement_shape USING (statement, shape)
         GROUP BY host, session
         HAVING count(DISTINCT number) <= {_MAX_STATEMENTS} AND bool_and(number IS NOT NULL)
@@ -172,11 +172,12 @@ _SCHEDULED: Final = 0.8
 
 def propose(current: Current, job: Job, cached: CacheProposals) -> tuple[list[Proposal], list[Proposal]]:
     """Propose ``let-it-sleep`` and ``auto-suspend``, if the warehouse bills the time awake."""
-    terms = job.pricing.on(job.last_day)
-    if terms.billing != "suspending" or terms.per_hour is None:
+    in_force = [job.pricing.on(job.last_day, host) for host in job.pricing.each()]
+    if all(terms.billing != "suspending" or terms.per_hour is None for terms in in_force):
         return [], []
     awake = Awake(current.connection, job)
-    return _propose_sleep(current, awake, cached), _propose_suspend(awake, job)
+    # Of several warehouses, each has its own time.
+    return _propose_sleep(current, awake, cached), [] if job.pricing.hosts else _propose_suspend(awake, job)
 
 
 def _propose_sleep(current: Current, awake: Awake, cached: CacheProposals) -> list[Proposal]:

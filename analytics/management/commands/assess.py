@@ -57,7 +57,15 @@ class Command(BaseCommand):
             help="snowflake, databricks or postgresql",
         )
         parser.add_argument("--metering", type=Path, metavar="FILE", help="what the warehouse billed")
-        parser.add_argument("--price", type=_price, metavar="3.00", help="of an hour of the warehouse")
+        parser.add_argument(
+            "--price",
+            type=_price,
+            action="append",
+            default=[],
+            dest="prices",
+            metavar="[NAME=]3.00",
+            help="of an hour: of the warehouse NAME, or of every other; may be repeated",
+        )
         parser.add_argument("--currency", type=_currency, default="USD")
         parser.add_argument("--suspend", type=int, default=300, metavar="SECONDS", help="default 300")
         for name in ("users", "tables", "literals"):
@@ -106,7 +114,7 @@ def _make_order(
     files: Sequence[Path],
     source: Source,
     metering: Path | None,
-    price: str | None,
+    prices: Sequence[tuple[str | None, str]],
     currency: str,
     suspend: int,
     hash_names: bool,
@@ -140,7 +148,7 @@ def _make_order(
         ),
         name=(name or f"{source}: {files[0].name}")[:_MAX_NAME],
         owner=owner,
-        price=price,
+        prices=dict(prices),
         currency=currency,
         suspend=suspend,
         metered=None if metering is None else read_metering(metering, source, timezone=timezone),
@@ -155,14 +163,22 @@ def _read_key(path: Path) -> bytes:
     return path.read_bytes()
 
 
-def _price(text: str) -> str:
+def _price(text: str) -> tuple[str | None, str]:
+    """Return the warehouse, None for every other, and the price of an hour."""
+    name, separator, number = text.rpartition("=")
     try:
-        amount = Decimal(text)
+        amount = Decimal(number)
     except InvalidOperation:
-        raise argparse.ArgumentTypeError(f"{text!r} is no price; write it like 3.00") from None
+        raise argparse.ArgumentTypeError(
+            f"{number!r} is no price; write it like 3.00 or WAREHOUSE=3.00"
+        ) from None
     if not amount.is_finite() or amount < 0 or amount != round(amount, 4):
-        raise argparse.ArgumentTypeError(f"{text!r} is no price; write it like 3.00, with at most 4 decimals")
-    return f"{amount:f}"
+        raise argparse.ArgumentTypeError(
+            f"{number!r} is no price; write it like 3.00, with at most 4 decimals"
+        )
+    if separator and not name:
+        raise argparse.ArgumentTypeError(f"{text!r} names no warehouse; write it like WAREHOUSE=3.00")
+    return name or None, f"{amount:f}"
 
 
 def _currency(text: str) -> str:
@@ -236,7 +252,7 @@ def _metering_table(days: Sequence[Mapping[str, Any]]) -> Table:
             day["metered"],
             "-" if day["meteredMs"] is None else f"{day['meteredMs'] / _HOUR_MS:.2f}",
             "-" if day["ratio"] is None else f"{day['ratio']:.2f}",
-            ", ".join(day["why"]),
+            day["inWords"],
         )
     return table
 

@@ -5,7 +5,7 @@ import { DOCS, PRODUCT } from "./config.js";
 import { given, h, icon, onPaletteKey, refill, released } from "./dom.js";
 import { knownSetup, progress } from "./firsthour.js";
 import { chooseUtc, zone } from "./format.js";
-import { can, forgetPerson, listed, mayOpen, person } from "./people.js";
+import { can, forgetPerson, isAssessment, listed, mayOpen, person } from "./people.js";
 import { go, to } from "./router.js";
 import { keptTenant } from "./session.js";
 import { staff } from "./staff.js";
@@ -37,7 +37,8 @@ export const rightFor = (route) =>
  */
 export async function drawSide(context, route) {
   const who = await person();
-  const wanted = context.tenant || (route?.pattern === "/" ? "" : keptTenant());
+  const wanted =
+    context.tenant || (["/", "/assessments"].includes(route?.pattern ?? "") ? "" : keptTenant());
   const tenant = wanted && (await mayOpen(wanted)) ? wanted : "";
   await released(side);
   if (context.signal.aborted) return;
@@ -89,7 +90,16 @@ export async function drawSide(context, route) {
                 section(name, tenant, page, context.query),
               ),
             ]
-          : h("ul", link("#/", "tenants", "Tenants", route?.pattern === "/")),
+          : h(
+              "ul",
+              link("#/", "tenants", "Tenants", route?.pattern === "/"),
+              link(
+                "#/assessments",
+                "assessment",
+                "Your own history",
+                route?.pattern === "/assessments",
+              ),
+            ),
       ),
       h(
         "div.who",
@@ -127,6 +137,7 @@ const offers = (tenant) => [
   ["API and guides", DOCS, "docs, help"],
   ...listed().map(({ id, name }) => /** @type {Offer} */ ([name, to(id, "overview"), "tenant"])),
   ["All tenants", "#/?all=1", ""],
+  ["Try it on your own history", "#/assessments", "assessment, Snowflake, Databricks, PostgreSQL"],
 ];
 
 /** @type {(entries: Offer[]) => (term: string) => Offer[]} the first that have each word */
@@ -139,8 +150,16 @@ const finding = (entries) => (term) => {
     .slice(0, 12);
 };
 
-/** @param {string} tenant @param {string} page the page of the first steps, until all are done */
+/**
+ * @param {string} tenant
+ * @param {string} page the report of an assessment, or the first steps until all are done
+ */
 function firstSteps(tenant, page) {
+  if (isAssessment(tenant))
+    return h(
+      "ul",
+      link(to(tenant, "assessment"), "assessment", "Assessment", page === "assessment"),
+    );
   const setup = knownSetup(tenant);
   if (!setup || setup.ready) return null;
   return h(

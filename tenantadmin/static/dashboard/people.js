@@ -19,6 +19,7 @@ export const ROLES = {
  * @property {Person | null} person
  * @property {Tenant[]} tenants
  * @property {Tenant[]} deleted tenants that may come back
+ * @property {Tenant[]} assessments no tenants of a Gateway, so no list has them
  * @property {Contract.PermissionGrantItem[]} grants to the user; they add to the role of a member
  */
 
@@ -29,6 +30,7 @@ const known = {
   person: null,
   tenants: [],
   deleted: [],
+  assessments: [],
   grants: [],
 };
 
@@ -46,8 +48,11 @@ export const tenants = () =>
     throw error;
   }));
 
-/** The tenants, if they were read. */
-export const listed = () => known.tenants;
+/** The tenants and assessments, if they were read. */
+export const listed = () => [...known.tenants, ...known.assessments];
+
+/** @param {string} tenant whether it is an assessment, as far as they were read */
+export const isAssessment = (tenant) => known.assessments.some((one) => one.id === tenant);
 
 /** Deleted tenants that may come back, if the tenants were read. */
 export const listedDeleted = () => known.deleted;
@@ -69,7 +74,7 @@ export function forgetPerson() {
 
 function forgetTenants() {
   known.listing = null;
-  known.tenants = known.deleted = [];
+  known.tenants = known.deleted = known.assessments = [];
 }
 
 async function readPerson() {
@@ -100,6 +105,15 @@ async function readTenants() {
       }))
       .sort((x, y) => x.name.localeCompare(y.name));
   [known.tenants, known.deleted] = [all(false), all(true)];
+  const names = new Set(manifest._links.items.map((item) => item.name));
+  known.assessments = [...roles.keys()].every((id) => names.has(id))
+    ? []
+    : (await call("GET /tenants/assessments", {})).assessments.map((one) => ({
+        id: one.tenantId,
+        name: one.name,
+        modifiedAt: one.createdAt,
+        role: roles.get(one.tenantId) ?? "granted",
+      }));
   const isLess = known.tenants.some((one) => !can(one.id, "write"));
   known.grants = isLess
     ? (await call("GET /config/grants", {}))._links.items.filter(

@@ -38,6 +38,7 @@ export function priceFields(prices, kind, off) {
       placeholder: "3.00",
       required: true,
     });
+    const host = input("host", price.host, { ...off, maxlength: 253, placeholder: "every" });
     const currency = input("currency", price.currency ?? rows[0]?.read().currency ?? "USD", {
       ...off,
       maxlength: 3,
@@ -73,6 +74,7 @@ export function priceFields(prices, kind, off) {
         field("From", from),
         field("An hour costs", hour),
         field("Currency", currency),
+        field("Of the host", host, "As the log has it. Empty: every other."),
         field("Billed", billing),
         suspend.field,
         least.field,
@@ -92,6 +94,7 @@ export function priceFields(prices, kind, off) {
       read: () =>
         /** @type {Contract.Price} */ ({
           from: from.value,
+          host: host.value.trim() || undefined,
           currency: currency.value.trim().toUpperCase(),
           perHour: hour.value.trim(),
           billing: billing.value,

@@ -562,6 +562,13 @@ class TestSavings:
             "The warehouse was awake for 0.1 h, 6 min less than without the cache.",
         ]
 
+    def test_a_host_costs_its_own_price(self, world: World) -> None:
+        price = {"from": "2026-01-01", "currency": "USD", "perHour": "3.00", "billing": "suspending"}
+        prices = ({**price, "host": "other"}, {**price, "host": "h", "perHour": "9.00"})
+        assert self.prepare(world, *prices)[0] == (
+            "Saved on the bill: 0.90 USD, 50.0% of the bill without the cache."
+        )
+
     def test_little_time_is_told_exactly(self, world: World) -> None:
         price = {"from": "2026-01-01", "currency": "USD", "perHour": "3.00", "billing": "suspending"}
         assert self.prepare(world, price, hit_at=at(DAY) + 1) == [

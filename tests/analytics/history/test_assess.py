@@ -78,7 +78,7 @@ def test_the_numbers_of_the_report_are_those_of_the_stream(tmp_path: Path) -> No
         **dict.fromkeys(("low", "high"), f"{billed_ms(sent) * 3 / 3_600_000:.2f}"),
     }
     assert report["replay"]["calibration"]["share"] == 1
-    assert report["url"].endswith(f"#/t/{report['tenantId']}/recommendations")
+    assert report["url"].endswith(f"#/t/{report['tenantId']}/assessment")
     assert report["rules"] or report["notes"]
 
 
@@ -253,6 +253,26 @@ def test_what_the_warehouse_cached_itself_takes_no_time_and_wakes_nothing(tmp_pa
     assert report["read"]["resultCache"] == len(own)
     assert report["bill"]["without"]["billedMs"]["high"] == billed_ms(executed)
     assert report["replay"]["rows"]["decidable"] == len(sent)
+
+
+def test_each_warehouse_may_have_its_price(tmp_path: Path) -> None:
+    sent = make_stream(300)
+    lines = list(csv.reader(as_snowflake(sent).decode().splitlines(keepends=True)))
+    place = lines[0].index("WAREHOUSE_NAME")
+    for number, line in enumerate(lines[1:]):
+        line[place] = ("LOADING", "BI", "IDLE")[number % 3]
+    path = tmp_path / "history.csv"
+    with path.open("w", newline="") as stream:
+        csv.writer(stream).writerows(lines)
+    prices = ("--price", "LOADING=6.5", "--price", "3", "--price", "IDLE=0")
+    report = assess(path, "--from", "snowflake", *prices)
+    awake = [billed_ms(sent[number::3]) for number in range(3)]
+    without = report["bill"]["without"]
+    assert without["billedMs"]["low"] == sum(awake)
+    expected = (awake[0] * 65 + awake[1] * 30) / 36_000_000
+    assert without["money"] == {"currency": "USD", **dict.fromkeys(("low", "high"), f"{expected:.2f}")}
+    with pytest.raises(CommandError, match="'=3' names no warehouse"):
+        assess(path, "--from", "snowflake", "--price", "=3")
 
 
 def test_people_read_the_report(tmp_path: Path) -> None:

@@ -1,11 +1,18 @@
-"""A real PostgreSQL is driven for some seconds; what its logs give is what was sent."""
+"""A real PostgreSQL is driven for some seconds; what its logs give is what was sent.
+
+``HISTORY_SECONDS=600`` drives it longer.
+"""
 
 from __future__ import annotations
 
 import csv
 import json
+import os
 import random
+import re
+import subprocess
 import time
+from collections import defaultdict
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +24,7 @@ from analytics.history.rows import Source
 from analytics.replay.figures import count_requests
 from tenantadmin.run import embedded
 from tenantadmin.run.embedded import postgresql
-from tenantadmin.run.embedded.layout import PORT, USER, Layout
+from tenantadmin.run.embedded.layout import PORT, USER, Layout, postgresql_program
 from tests.analytics.history.assessing import assess
 
 if TYPE_CHECKING:
@@ -35,7 +42,10 @@ LOGGING = {
     "log_min_duration_statement": "0",
     "log_parameter_max_length": "-1",
 }
-SECONDS = 2.0
+SECONDS = float(os.environ.get("HISTORY_SECONDS", "2"))
+#: Of pgbench, in a prepared statement: bound values are in DETAIL.
+LOOKUP = "SELECT name FROM sales.people WHERE id = :id AND name <> 'x';"
+LOOKED_UP = "SELECT name FROM sales.people WHERE id = ? AND name <> ?"
 
 
 @pytest.fixture
@@ -59,6 +69,7 @@ def drive(layout: Layout) -> list[tuple[str, list[Any], str]]:
         for text in (
             "CREATE SCHEMA sales",
             "CREATE TABLE sales.orders (id int, region text)",
+            "CREATE TABLE sales.people (id int, name text)",
             "CREATE ROLE ana LOGIN SUPERUSER",
             "CREATE ROLE bo LOGIN SUPERUSER",
         ):
@@ -89,6 +100,38 @@ def drive(layout: Layout) -> list[tuple[str, list[Any], str]]:
     return sent
 
 
+def drive_by_pgbench(layout: Layout, folder: Path, *, mode: str) -> int:
+    """Let two clients look people up for a while; return how often they did."""
+    script = folder / f"{mode}.sql"
+    script.write_text(f"\\set id random(1, 20)\n{LOOKUP}\n")
+    done = subprocess.run(
+        [
+            *(postgresql_program("pgbench"), "-h", str(layout.socket_dir), "-p", str(PORT), "-U", "bo"),
+            *("-n", "-c", "2", "-T", str(max(1, round(SECONDS / 4))), "-R", "200", "-M", mode),
+            *("-f", str(script), "postgres"),
+        ],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    (count,) = re.findall(r"transactions actually processed: (\d+)", done.stdout)
+    return int(count)
+
+
+def count_repeats(entries: list[dict[str, Any]]) -> dict[str, float]:
+    """Return the shares of entries that an equal one began an hour or a day before, at most."""
+    times: dict[tuple[Any, ...], list[int]] = defaultdict(list)
+    for entry in entries:
+        times[entry["standardizedSql"], entry["parameterValues"]].append(entry["timestamp"])
+    gaps = [
+        later - earlier
+        for found in times.values()
+        for earlier, later in zip(sorted(found), sorted(found)[1:], strict=False)
+    ]
+    limits = {"hour": 3_600_000, "day": 86_400_000}
+    return {name: sum(gap <= most for gap in gaps) / len(entries) for name, most in limits.items()}
+
+
 def read_log(path: Path) -> list[tuple[str, int, int]]:
     """Return user, beginning and duration (µs) of what a csvlog says was executed, by another reader."""
     found = []
@@ -107,6 +150,7 @@ def test_the_report_is_of_what_was_sent(
 ) -> None:
     monkeypatch.setattr(entries, "_MINUTE_MS", 0)
     sent = drive(server)
+    looked_up = sum(drive_by_pgbench(server, tmp_path, mode=mode) for mode in ("simple", "prepared"))
     time.sleep(0.5)
     folder = server.postgresql_data / "log"
     reports = {}
@@ -116,26 +160,29 @@ def test_the_report_is_of_what_was_sent(
         reports[name] = assess(copy, "--from", "postgresql", "--price", "1.00", "--as", name)
 
     logged = [one for one in read_log(tmp_path / "history.csv") if one[0] in {"ana", "bo"}]
-    assert len(logged) == len(sent) > 100
+    assert len(logged) - looked_up == len(sent) > 100
     for name, report in reports.items():
         stored = [entry for entry in read_entries(tmp_path, name) if entry["userName"] in {"ana", "bo"}]
+        by_pgbench = [entry for entry in stored if entry["standardizedSql"] == LOOKED_UP]
+        assert len(by_pgbench) == looked_up > 10
+        assert {int(json.loads(entry["parameterValues"])[0]) for entry in by_pgbench} <= set(range(1, 21))
         assert sorted(
             (entry["standardizedSql"], json.loads(entry["parameterValues"]), entry["userName"])
             for entry in stored
+            if entry["standardizedSql"] != LOOKED_UP
         ) == sorted(sent)
         assert sorted(
             (entry["userName"], entry["timestamp"], entry["warehouseExecutionTimeMs"]) for entry in stored
         ) == sorted((user, starts // 1000, (took + 500) // 1000) for user, starts, took in logged)
-        assert {entry["tables"] for entry in stored} == {'["postgres.sales.orders"]'}
+        assert {entry["tables"] for entry in stored} == {
+            '["postgres.sales.orders"]',
+            '["postgres.sales.people"]',
+        }
         everything = read_log(tmp_path / "history.csv")
         read = report["read"]
         assert (read["rows"], read["imported"]) == (len(everything), len(everything))
         assert (read["failed"], read["unparsed"]) == (0, 0)
-        others = len(everything) - len(sent)
-        distinct = len({json.dumps(one[:2]) for one in sent})
-        # What else was sent, such as CREATE and SET, repeats as it does in the log.
-        repeated = report["repeats"]["hour"] * read["rows"]
-        assert len(sent) - distinct <= round(repeated) <= len(sent) - distinct + others
+        assert report["repeats"] == count_repeats(read_entries(tmp_path, name))
         assert count_requests(report["replay"]["total"]) == read["rows"]
         # A server of one's own is billed all day.
         days = report["bill"]["days"]

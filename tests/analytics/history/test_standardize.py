@@ -13,7 +13,19 @@ from analytics.history.standardize import Standardizer
 
 _PIECES = {
     Source.SNOWFLAKE: ["// 'x'\n", "$$a '1$$", "c[0]:d::int", ":1", '"a 1"', "$x", "'a\\'b'"],
-    Source.DATABRICKS: ["'a''b'", '"x"', "`a '1`", "1L", "2.5BD", "x'ff'", "c:d.e::int", ":p", "'a\\'b'"],
+    Source.DATABRICKS: [
+        "'a''b'",
+        '"x"',
+        "`a '1`",
+        "1L",
+        "2.5BD",
+        "x'ff'",
+        "c:d.e::int",
+        ":p",
+        "'a\\'b'",
+        "'a\\\\'",
+        "r'\\'",
+    ],
     Source.POSTGRESQL: ["$tag$a '1$tag$", "E'a\\n'", "a::int", "$1", '"a 1"', "/* a /* b */ 1 */", "1_000"],
 }
 _COMMON = (

@@ -141,36 +141,57 @@ class Bill:
         """With ``suspend``, the warehouse always suspends after these seconds."""
         self.prices, self.window, self.suspend = prices, window, suspend
 
-    def price(self, day: date) -> Price | None:
+    @property
+    def priced(self) -> list[str | None]:
+        """The hosts that have prices of their own, and None for all others."""
+        return [None, *{price["host"] for price in self.prices if "host" in price}]
+
+    def priced_host(self, host: str | None) -> str | None:
+        return host if host in self.priced else None
+
+    def own(self, host: str | None) -> list[Price]:
+        return [price for price in self.prices if price.get("host") == self.priced_host(host)]
+
+    def price(self, day: date, host: str | None = None) -> Price | None:
         """Return the price in force on a day."""
         found = None
-        for price in self.prices:
+        for price in self.own(host):
             if price["from"] <= day.isoformat():
                 found = price
         return found
 
-    def terms(self, day: date) -> Price:
+    def terms(self, day: date, host: str | None = None) -> Price:
         """Return how a day is billed: days before the first price as by the first price."""
         default = {"billing": "suspending", "autoSuspendSeconds": 300, "minimumSeconds": 60}
         chosen = {} if self.suspend is None else {"autoSuspendSeconds": self.suspend}
-        return {**default, **(self.price(day) or (self.prices[0] if self.prices else {})), **chosen}
+        own = self.own(host)
+        return {**default, **(self.price(day, host) or (own[0] if own else {})), **chosen}
 
-    def terms_at(self, moment: int) -> Price:
-        return self.terms(datetime.fromtimestamp(moment / 1000, UTC).date())
+    def terms_at(self, moment: int, host: str | None) -> Price:
+        return self.terms(datetime.fromtimestamp(moment / 1000, UTC).date(), host)
 
     def of(self, runs: Sequence[Run]) -> Billed:
-        awake: dict[date, int] = defaultdict(int)
+        awake: dict[tuple[str | None, date], int] = defaultdict(int)
         for host in {run.host for run in runs}:
             for start, end in self.sessions([run for run in runs if run.host == host]):
                 for day in self.window:
                     midnight = int(datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp()) * 1000
-                    awake[day] += max(0, min(end, midnight + DAY_MS) - max(start, midnight))
+                    awake[self.priced_host(host), day] += max(
+                        0, min(end, midnight + DAY_MS) - max(start, midnight)
+                    )
         busy = {day: sum(run.took for run in runs if run.day == day.isoformat()) for day in self.window}
-        billed = {}
-        for day in self.window:
-            kind = self.terms(day)["billing"]
-            billed[day] = {"suspending": awake[day], "busy": busy[day], "always-on": DAY_MS}[kind]
-        return Billed(self, billed, busy)
+        by_price = {}
+        for host in self.priced:
+            ran = [run for run in runs if self.priced_host(run.host) == host]
+            for day in self.window:
+                kind = self.terms(day, host)["billing"]
+                by_price[host, day] = {
+                    "suspending": awake[host, day],
+                    "busy": sum(run.took for run in ran if run.day == day.isoformat()),
+                    "always-on": DAY_MS,
+                }[kind]
+        billed = {day: sum(by_price[host, day] for host in self.priced) for day in self.window}
+        return Billed(self, billed, busy, by_price)
 
     def awake_in_hour(self, runs: Sequence[Run], hour: int) -> int:
         """Return the time awake in an hour of the day, over all days of the window."""
@@ -186,17 +207,18 @@ class Bill:
         """Return start and end of the billed time of each session of one host."""
         found: list[list[int]] = []
         for run in sorted(runs, key=lambda run: (run.start, run.start + run.took)):
-            until = run.start + run.took + 1000 * self.terms_at(run.start)["autoSuspendSeconds"]
+            until = run.start + run.took + 1000 * self.terms_at(run.start, run.host)["autoSuspendSeconds"]
             if found and run.start <= found[-1][1]:
                 found[-1][1] = max(found[-1][1], until)
             else:
                 found.append([run.start, until])
         return [
-            (start, max(end, start + 1000 * self.terms_at(start)["minimumSeconds"])) for start, end in found
+            (start, max(end, start + 1000 * self.terms_at(start, runs[0].host)["minimumSeconds"]))
+            for start, end in found
         ]
 
     def text(self, days: Sequence[date], money: Fraction) -> str | None:
-        if all(self.price(day) is None for day in days):
+        if all(self.price(day, host) is None for host in self.priced for day in days):
             return None
         digits = {"JPY": 0, "KWD": 3}.get(self.prices[0]["currency"], 2)
         scaled = abs(money) * 10**digits
@@ -211,13 +233,14 @@ class Billed:
     bill: Bill
     billed: Mapping[date, int]
     busy: Mapping[date, int]
+    by_price: Mapping[tuple[str | None, date], int]
 
     def money(self, days: Iterable[date]) -> Fraction:
         total = Fraction(0)
-        for day in days:
-            price = self.bill.price(day)
+        for host, day in [(host, day) for host in self.bill.priced for day in days]:
+            price = self.bill.price(day, host)
             if price is not None:
-                total += self.billed[day] * Fraction(price["perHour"]) / 3_600_000
+                total += self.by_price[host, day] * Fraction(price["perHour"]) / 3_600_000
         return total
 
 

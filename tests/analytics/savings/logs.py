@@ -96,8 +96,13 @@ def random_rows(chance: random.Random, first: date, last: date) -> list[Row]:
 
 
 def random_prices(chance: random.Random, first: date, last: date) -> list[Price]:
-    """Return up to three prices, which begin before, in or after a window."""
+    """Return prices that begin before, in or after a window: up to three for all hosts, and of one host."""
     currency = chance.choice(["USD", "USD", "JPY", "KWD"])
+    hosts = [{}] if chance.random() < 0.6 else [{}, {"host": chance.choice(["h1", "h2", "it's $last"])}]
+    return [{**price, **host} for host in hosts for price in _random_prices(chance, first, last, currency)]
+
+
+def _random_prices(chance: random.Random, first: date, last: date, currency: str) -> list[Price]:
     starts = sorted(chance.sample(range(-3, (last - first).days + 2), chance.choice([0, 1, 1, 2, 3])))
     return [
         {

@@ -76,7 +76,10 @@ export async function show({ tenant, query, signal }) {
     ...one,
   }));
   const money = num("Money", "money", (amount) => cost(amount) ?? f.NONE);
-  const isAlwaysOn = pricing.at(-1)?.billing === "always-on";
+  const inForce = pricing.filter(
+    ({ host }, at) => !pricing.slice(at + 1).some((later) => later.host === host),
+  );
+  const isAlwaysOn = inForce.length > 0 && inForce.every(({ billing }) => billing === "always-on");
   const stacked = (
     /** @type {string} */ label,
     /** @type {Child} */ note,
@@ -140,7 +143,7 @@ export async function show({ tenant, query, signal }) {
           [
             text("Suspends after", "autoSuspendSeconds", (time) => [
               f.span(time),
-              time === pricing.at(-1)?.autoSuspendSeconds && [" ", badge("now", "info")],
+              time === inForce.at(-1)?.autoSuspendSeconds && [" ", badge("now", "info")],
             ]),
             num("Billed", "billedMs", f.duration),
             money,

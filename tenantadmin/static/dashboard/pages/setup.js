@@ -164,8 +164,10 @@ const FORMS = {
   async warehouse(tenant, changed) {
     const config = await configOf(tenant);
     const house = config.warehouse;
+    // That of an assessment has a warehouse and no address.
     const now =
       house &&
+      house.serverHostname !== house.adapterType &&
       h(
         "p",
         `Statements go to ${house.serverHostname} (${house.adapterType}). `,

@@ -88,6 +88,7 @@ export async function show(context) {
       : empty(
           "You are in no tenant yet.",
           h("p.muted", "Ask an owner to invite your address, ", h("strong", who.email), "."),
+          a("#/assessments", "Try it on your own history"),
         ),
     listedDeleted().length > 0 &&
       who.role !== "guest" &&
