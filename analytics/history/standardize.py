@@ -22,6 +22,8 @@ from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import TokenType
 
 from analytics.history.rows import Source
+from rules.dialects.control import find_control
+from rules.dialects.words import Dialect as Warehouse
 from rules.dialects.words import find_chance, find_time, find_word
 
 if TYPE_CHECKING:
@@ -64,6 +66,8 @@ _OPERANDS: Final = _LITERALS | {
 _CHANGES: Final = (exp.Insert, exp.Update, exp.Delete, exp.Merge, exp.Copy, exp.TruncateTable, exp.LoadData)
 _DEFINES: Final = (exp.Create, exp.Drop, exp.Alter, exp.Comment)
 _READS: Final = (exp.Query, exp.Show, exp.Describe)
+#: What follows these is one token to sqlglot, as if it was a literal.
+_WHOLE: Final = frozenset({"SHOW", "FETCH"})
 #: The most statements that are remembered, and the most characters of one that is.
 _REMEMBERED: Final = 20_000
 _MAX_REMEMBERED: Final = 20_000
@@ -121,6 +125,7 @@ class Standardizer:
 
     def __init__(self, source: Source) -> None:
         self._dialect = Dialect.get_or_raise(_DIALECTS[source])
+        self._warehouse = Warehouse(source)
         self._literals = _LITERAL_PATTERNS[source]
         self._unclear = _UNCLEAR[source]
         #: By text without literals, what it stands for; None if only sqlglot finds its literals.
@@ -173,6 +178,13 @@ class Standardizer:
         return tokens
 
     def _read(self, text: str, standard: str, database: str, schema: str) -> Facts:
+        # sqlglot reads ``CLOSE c`` as a column CLOSE with the alias c.
+        control = find_control(text, self._warehouse)
+        if control is not None and ";" not in standard:
+            kind = control[1]
+            return Facts(kind, (), False, False, False, varies=False, parsed=kind not in _WHOLE, known=True)
+        if (query := _find_copied(text)) is not None:
+            return self._read(query, standard, database, schema)._replace(kind="COPY")
         try:
             trees = [tree for tree in self._dialect.parse(text) if tree is not None]
         except (SqlglotError, RecursionError):
@@ -201,6 +213,15 @@ def _unknown(text: str) -> Facts:
     return Facts(
         words[0].upper()[:40] if words else "", (), None, None, None, varies=False, parsed=False, known=False
     )
+
+
+_COPY_TO: Final = re.compile(r"\s*COPY\s*\((.*)\)\s*TO\s+STDOUT\b", re.IGNORECASE | re.DOTALL)
+
+
+def _find_copied(text: str) -> str | None:
+    """Return the query whose result PostgreSQL's COPY sends to the client. sqlglot cannot parse it."""
+    match = _COPY_TO.match(text)
+    return None if match is None else match[1]
 
 
 def _without_literals(text: str, tokens: Sequence[Token], parameters: Sequence[str | None] | None) -> _Tokens:
@@ -263,9 +284,11 @@ def _number(text: str) -> str | None:
 def _describe(tree: exp.Expr, *, database: str, schema: str) -> Facts:
     if isinstance(tree, exp.Command):
         return Facts(tree.name.upper(), (), None, None, None, varies=False, parsed=False, known=True)
-    changes = tree.find(*_CHANGES) is not None
-    is_query = isinstance(tree, _READS) and not any(
-        node.args.get("locks") or node.args.get("into") for node in tree.find_all(exp.Select)
+    copies_to_client = isinstance(tree, exp.Copy) and _is_sent(tree)
+    changes = tree.find(*_CHANGES) is not None and not copies_to_client
+    is_query = copies_to_client or (
+        isinstance(tree, _READS)
+        and not any(node.args.get("locks") or node.args.get("into") for node in tree.find_all(exp.Select))
     )
     return Facts(
         kind="SELECT" if isinstance(tree, exp.Query) else _KINDS.get(tree.key, tree.key.upper()),
@@ -277,6 +300,11 @@ def _describe(tree: exp.Expr, *, database: str, schema: str) -> Facts:
         parsed=True,
         known=True,
     )
+
+
+def _is_sent(copy: exp.Copy) -> bool:
+    """Return True if a COPY sends a table to the client."""
+    return copy.args.get("kind") is False and [file.name.upper() for file in copy.args["files"]] == ["STDOUT"]
 
 
 _KINDS: Final = {"truncatetable": "TRUNCATE", "loaddata": "LOAD", "transaction": "BEGIN"}
