@@ -93,6 +93,12 @@ class Facts(NamedTuple):
     known: bool
 
 
+#: What a control statement is.
+_NO_QUERY: Final = Facts(
+    kind="", tables=(), reads=False, changes=False, defines=False, varies=False, parsed=True, known=True
+)
+
+
 class Standardized(NamedTuple):
     """A statement without literals. ``values`` is a JSON array of them, in the order of the text."""
 
@@ -180,11 +186,12 @@ class Standardizer:
     def _read(self, text: str, standard: str, database: str, schema: str) -> Facts:
         # sqlglot reads ``CLOSE c`` as a column CLOSE with the alias c.
         control = find_control(text, self._warehouse)
-        if control is not None and ";" not in standard:
+        if control is not None:
             kind = control[1]
-            return Facts(kind, (), False, False, False, varies=False, parsed=kind not in _WHOLE, known=True)
-        if (query := _find_copied(text)) is not None:
-            return self._read(query, standard, database, schema)._replace(kind="COPY")
+            return _NO_QUERY._replace(kind=kind, parsed=kind not in _WHOLE)
+        if (inner := _INNER.match(text)) is not None and self._warehouse is Warehouse.POSTGRESQL:
+            kind, query = ("COPY", inner[1]) if inner[1] else ("DECLARE", inner[2])
+            return self._read(query, standard, database, schema)._replace(kind=kind)
         try:
             trees = [tree for tree in self._dialect.parse(text) if tree is not None]
         except (SqlglotError, RecursionError):
@@ -215,13 +222,10 @@ def _unknown(text: str) -> Facts:
     )
 
 
-_COPY_TO: Final = re.compile(r"\s*COPY\s*\((.*)\)\s*TO\s+STDOUT\b", re.IGNORECASE | re.DOTALL)
-
-
-def _find_copied(text: str) -> str | None:
-    """Return the query whose result PostgreSQL's COPY sends to the client. sqlglot cannot parse it."""
-    match = _COPY_TO.match(text)
-    return None if match is None else match[1]
+#: A query whose result PostgreSQL sends to the client, or opens a cursor for. sqlglot cannot parse them.
+_INNER: Final = re.compile(
+    r"\s*(?:COPY\s*\((.*)\)\s*TO\s+STDOUT\b|DECLARE\s.*?\bCURSOR\b.*?\bFOR\s+(.*))", re.IGNORECASE | re.DOTALL
+)
 
 
 def _without_literals(text: str, tokens: Sequence[Token], parameters: Sequence[str | None] | None) -> _Tokens:
