@@ -115,9 +115,18 @@ class TenantGateway(Generic[Content]):
         return decide(self._rules.values(), read_request(request))
 
     def answer(
-        self, decision: Decision, request: Mapping[str, object], query_hash: str, *, at: int
+        self,
+        decision: Decision,
+        request: Mapping[str, object],
+        query_hash: str,
+        *,
+        at: int,
+        context: Mapping[str, object] | None = None,
     ) -> Answer[Content]:
-        """Answer a request that came at a time. It also has the columns that results can vary by."""
+        """Answer a request that came at a time. It also has the columns that results can vary by.
+
+        ``context`` is what the result depends on beside the request: schema, role, settings, format.
+        """
         rule = self._rules[decision.rule_id] if decision.rule_id else None
         if rule is None or decision.action is not Action.CACHE:
             (status,) = decision.statuses
@@ -125,7 +134,7 @@ class TenantGateway(Generic[Content]):
         values = vary_values(rule, request)
         if None in values.values():
             return Answer("BYPASS", rule)
-        key = self._key(rule, values, query_hash)
+        key = self._key(rule, values, query_hash, context or {})
         pending = self._pending.get(key)
         if pending is not None and pending.ready_at <= at:
             self._results[key] = self._pending.pop(key)
@@ -153,10 +162,13 @@ class TenantGateway(Generic[Content]):
         self._pending[answer.key] = result
         return result
 
-    def _key(self, rule: Rule, values: Mapping[str, object], query_hash: str) -> str:
+    def _key(
+        self, rule: Rule, values: Mapping[str, object], query_hash: str, context: Mapping[str, object]
+    ) -> str:
         parts = [self._tenant_id, str(KEY_VERSION), self._cache_bust, rule.id, query_hash]
         # JSON keeps values apart that contain a separator.
-        parts += [json.dumps(values, sort_keys=True)] if values else []
+        parts += [json.dumps(values, sort_keys=True)] if values or context else []
+        parts += [json.dumps(context, sort_keys=True)] if context else []
         return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()
 
 
