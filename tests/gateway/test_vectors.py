@@ -124,5 +124,6 @@ def test_code_by_the_documentation_alone_agrees(command: tuple[str, str]) -> Non
     found = subprocess.run([program, FOLDER / name], capture_output=True, text=True, check=False)
     assert (found.returncode, found.stdout) == (
         0,
-        "decisions: 1000 of 1000 hold.\ncached: 300 of 300 hold.\ntokens: 43 of 43 hold.\n",
+        "decisions: 1000 of 1000 hold.\ncached: 300 of 300 hold.\ncontrol: 64 of 64 hold.\n"
+        "keys: 21 of 21 hold.\ntokens: 43 of 43 hold.\n",
     )
