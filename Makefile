@@ -87,7 +87,9 @@ test-sqlalchemy: .venv/dev.stamp $(SQLALCHEMY:=/stamp) ## Run SQLAlchemy's own t
 test-superset: .venv/dev.stamp $(SUPERSET)/stamp ## Let Apache Superset, which is installed for it, draw a chart of the log
 	@$(BIN)/pytest -q tests/clients/test_superset.py
 
-test-drivers: .venv/dev.stamp $(DRIVERS:=/stamp) ## Let real drivers ask the reference Gateway on the network
+test-drivers: .venv/dev.stamp $(DRIVERS:=/stamp) ## Let real drivers ask the reference Gateway on the network; npm, Java and Debian for some
+	@! command -v npm >/dev/null || $(MAKE) --no-print-directory .cache/drivers/node/stamp || echo "No drivers of Node."
+	@! command -v java >/dev/null || $(MAKE) --no-print-directory .cache/drivers/pgjdbc/stamp || echo "No pgjdbc."
 	@$(BIN)/pytest -q tests/drivers $(ARGS)
 
 coverage: ## Run both, and report what they do not cover; takes a quarter longer
@@ -194,6 +196,17 @@ $(PYTHON_CLIENT)/stamp: clients/python/pyproject.toml $(wildcard clients/python/
 .cache/drivers/%/stamp: tests/drivers/environments/%.txt .venv/base.stamp
 	@$(PYTHON) -m venv --clear $(@D)
 	@$(@D)/bin/python -m pip install --quiet -r $<
+	@touch $@
+
+.cache/drivers/node/stamp: tests/drivers/scripts/package.json
+	@mkdir -p $(@D) && cp $< $(@D)/
+	@npm install --prefix $(@D) --no-package-lock --no-audit --no-fund --silent --fetch-retries 1
+	@touch $@
+
+# Debian's, whose release decides the version.
+.cache/drivers/pgjdbc/stamp:
+	@mkdir -p $(@D) && cd $(@D) && apt-get download -qq libpostgresql-jdbc-java && dpkg -x *.deb . && \
+		cp -L usr/share/java/postgresql.jar .
 	@touch $@
 
 # What reads the log beside the client, the engine of the service to compare with, and tests of others for DB-API.

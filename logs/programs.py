@@ -14,6 +14,7 @@ _PROGRAMS: Final = [
     for pattern, name in (
         (r"PyDatabricksSqlConnector/\S+ \(dbt-databricks/([\d.]+)\)", "dbt"),
         (r"PyDatabricksSqlConnector/([\d.]+)", "Databricks SQL Connector for Python"),
+        (r"NodejsDatabricksSqlConnector/([\d.]+) ", "Databricks SQL driver for Node.js"),
         (r"PythonConnector/([\d.]+) ", "Snowflake Connector for Python"),
         (r"JavaScript/([\d.]+) .*NodeJS/", "Snowflake driver for Node.js"),
         (r"Go/([\d.]+) .*gc/", "Snowflake driver for Go"),

@@ -49,11 +49,12 @@ def draw_control() -> list[dict[str, Any]]:
 
 
 _READ: Final = "SELECT amount FROM sales.orders WHERE id = 1"
-_CONTEXT: Final = {
+_SETTINGS: Final = {"TimeZone": "UTC", "DateStyle": "ISO, MDY"}
+_CONTEXT: Final[dict[str, Any]] = {
     "database": "sales",
     "schema": "public",
     "role": "reader",
-    "settings": {"TimeZone": "UTC", "DateStyle": "ISO, MDY"},
+    "settings": _SETTINGS,
     "format": "text",
 }
 
@@ -70,8 +71,8 @@ def draw_keys() -> list[dict[str, Any]]:
         {"parameterValues": ["1"]},
         {"parameterValues": [None]},
         *({"context": {**_CONTEXT, name: "x"}} for name in ("database", "schema", "role", "format")),
-        {"context": {**_CONTEXT, "settings": {**_CONTEXT["settings"], "TimeZone": "Asia/Tokyo"}}},
-        {"context": {**_CONTEXT, "settings": dict(reversed([*_CONTEXT["settings"].items()]))}},
+        {"context": {**_CONTEXT, "settings": {**_SETTINGS, "TimeZone": "Asia/Tokyo"}}},
+        {"context": {**_CONTEXT, "settings": dict(reversed([*_SETTINGS.items()]))}},
         {"context": {name: value for name, value in _CONTEXT.items() if name != "role"}},
     ]
     read = Reader("postgresql").read

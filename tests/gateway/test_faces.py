@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections import Counter
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
 import psycopg
 import pytest
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
+ROOT: Final = Path(__file__).parents[2]
 READ = "SELECT amount FROM sales.orders WHERE id = 1"
 WRITE = "UPDATE sales.orders SET amount = amount + 1"
 
@@ -157,6 +160,15 @@ def test_cursors_and_copies(scene: Scene) -> None:  # noqa: F811
         "FETCH": 1,
         "CLOSE": 1,
     }
+
+
+def test_the_document_names_what_was_tried() -> None:
+    tried = (ROOT / "docs/connect.md").read_text().partition("## Tried")[2]
+    pinned = json.loads((ROOT / "tests/drivers/scripts/package.json").read_text())["dependencies"]
+    for file in (ROOT / "tests/drivers/environments").glob("*.txt"):
+        lines = [line for line in file.read_text().splitlines() if not line.startswith("#")]
+        pinned |= {f"{file.stem} {line}": line.partition("==")[2] for line in lines if "arrow" not in line}
+    assert {name: version for name, version in pinned.items() if version not in tried} == {}
 
 
 def test_a_wrong_token_is_told_at_once(scene: Scene) -> None:  # noqa: F811

@@ -23,6 +23,10 @@ from logs.programs import name_program
         ("PyDatabricksSqlConnector/4.9.0", "Databricks SQL Connector for Python 4.9.0"),
         ("PyDatabricksSqlConnector/4.9.0 (entry)", "Databricks SQL Connector for Python 4.9.0"),
         ("PyDatabricksSqlConnector/4.9.0 (dbt-databricks/1.12.8)", "dbt 1.12.8"),
+        (
+            "NodejsDatabricksSqlConnector/2.1.0 (Node.js 20.20.2; Linux 6.1.0)",
+            "Databricks SQL driver for Node.js 2.1.0",
+        ),
         ("PostgreSQL JDBC Driver", "PostgreSQL JDBC driver"),
         ("dbt", "dbt"),
         ("dbt-cloud", "dbt-cloud"),

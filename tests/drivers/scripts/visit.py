@@ -11,7 +11,12 @@ import asyncio
 import itertools
 import json
 import re
+import subprocess
 import sys
+from pathlib import Path
+
+HERE = Path(__file__).parent
+CACHE = HERE.parents[2] / ".cache/drivers"
 
 
 def number(text, mark):
@@ -187,10 +192,38 @@ def databricks(place, user, token):
             _port=place["port"],
             http_path="/sql/1.0/warehouses/1",
             access_token=token,
-            enable_telemetry=False,
+            enable_telemetry=place["port"] == 443,
         ),
         "?",
     )
+
+
+class Child:
+    """A connection in a program of another language: it reads and writes lines with tabs."""
+
+    def __init__(self, *command):
+        self._program = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def ask(self, text, parameters):
+        print(text, *parameters, sep="\t", file=self._program.stdin, flush=True)
+        kind, *values = self._program.stdout.readline().rstrip("\n").split("\t")
+        if kind != "rows":
+            raise RuntimeError(*values)
+        return [(value,) for value in values]
+
+    def close(self):
+        self._program.communicate()
+
+
+def pgjdbc(place, user, token):
+    script, jar = HERE / "Visit.java", CACHE / "pgjdbc/postgresql.jar"
+    return Child("java", "-cp", jar, script, place["host"], str(place["port"]), user, token, place["ca"])
+
+
+def node(place, user, token):
+    driver = place["driver"].removeprefix("node-")
+    where = (place["host"], str(place["port"]))
+    return Child("node", HERE / "visit.mjs", CACHE / "node", driver, *where, user, token, place["ca"])
 
 
 DRIVERS = {
@@ -201,6 +234,10 @@ DRIVERS = {
     "adbc-postgresql": adbc_postgresql,
     "snowflake": snowflake,
     "databricks": databricks,
+    "pgjdbc": pgjdbc,
+    "node-pg": node,
+    "node-snowflake": node,
+    "node-databricks": node,
 }
 
 

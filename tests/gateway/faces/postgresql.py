@@ -35,6 +35,8 @@ _CONTEXT: Final = (
     *("search_path", "role", "session_authorization", "transaction_isolation"),
     *("TimeZone", "DateStyle", "IntervalStyle", "extra_float_digits", "bytea_output", "client_encoding"),
 )
+#: What is asked for beside them, for the log: some drivers set it after they have connected.
+_NAME: Final = "application_name"
 _REPORTED: Final = (
     *("server_version", "server_encoding", "client_encoding", "DateStyle", "IntervalStyle", "TimeZone"),
     *("standard_conforming_strings", "integer_datetimes"),
@@ -206,7 +208,7 @@ class _Backend:
     def read_context(self) -> dict[str, str]:
         """Ask for the settings, beside a statement of the consumer that is parsed and not yet executed."""
         name = b"gateway_context\0"
-        columns = ", ".join(f"current_setting('{setting}')" for setting in _CONTEXT)
+        columns = ", ".join(f"current_setting('{setting}')" for setting in (*_CONTEXT, _NAME))
         parse = [] if self._asks else [Message(b"P", name + f"SELECT {columns}".encode() + b"\0\0\0")]
         self._asks, self.is_synced = True, False
         self.wire.send(
@@ -220,7 +222,7 @@ class _Backend:
         while (message := self.wire.read()).kind != b"C":
             if message.kind == b"D":
                 values = _read_row(message.body)
-        return dict(zip(_CONTEXT, values, strict=True))
+        return dict(zip((*_CONTEXT, _NAME), values, strict=True))
 
 
 def _read_row(body: bytes) -> list[str]:
@@ -435,6 +437,7 @@ class _Connection:
         session, backend = self._session, self._backend
         if self._is_dirty and statement.control is None and backend.status != b"E":
             self._context |= backend.read_context()
+            session.columns["userAgent"] = self._context.pop(_NAME) or None
             self._is_dirty = False
         is_isolated = self._context.get("transaction_isolation") != "read committed"
         limit = struct.unpack("!i", rows)[0]
