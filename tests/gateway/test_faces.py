@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import psycopg
 import pytest
 from django.core.management import call_command
+from psycopg.types.numeric import Int4, Int8
 
 from logs.definitions import HIT, MISS, REQUEST
 from tests.gateway.faces.postgresql import PostgreSQLFace
@@ -134,6 +135,10 @@ def test_what_a_result_depends_on_beside_the_text_is_in_the_key(scene: Scene) ->
         assert session.execute(READ, binary=True).fetchone() == (10,)
         assert session.execute(READ).fetchone() == (10,)
         assert statuses(scene) == ["MISS", "HIT", "HIT"]
+        # The same bytes as a parameter of another type.
+        for number in (Int4(1), Int8(1), Int8(1)):
+            session.execute("SELECT amount FROM sales.orders WHERE id = %s", [number])
+        assert statuses(scene) == ["MISS", "MISS", "HIT"]
         session.execute("CREATE TEMPORARY TABLE mine (a int)")
         session.execute(READ)
         with session.transaction():

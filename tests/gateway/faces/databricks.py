@@ -13,6 +13,7 @@ import uuid
 from typing import TYPE_CHECKING, Any
 
 from tests.gateway.faces.http import Handler, HttpFace, HttpSession
+from tests.gateway.gateway import Session
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -189,14 +190,15 @@ class _Handler(Handler):
         return self.server.sign_in(token, self.headers, self.client_address[0])
 
     def note(self, status: str, operation: str, session: HttpSession | None = None) -> None:
-        """Log a request beside the statements. Telemetry names no session: its token's last one counts."""
+        """Log a request beside the statements. Telemetry names no session, and may come after its end."""
         token = self.headers.get("Authorization", "").removeprefix("Bearer ")
         found = session or next(
             (one for one in reversed(self.server.sessions.values()) if one.token == token), None
         )
-        if found is not None:
-            face = self.server
-            face.gateway.note(face.tenant_id, found.session, status, operation, user=found.user)
+        face = self.server
+        columns = {"adapterType": face.adapter, "userAgent": self.headers.get("User-Agent")}
+        beside = found.session if found else Session(None, columns)  # type: ignore[arg-type]  # runs nothing
+        face.gateway.note(face.tenant_id, beside, status, operation, user=found and found.user)
 
 
 class DatabricksFace(HttpFace):

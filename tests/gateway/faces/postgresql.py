@@ -92,12 +92,16 @@ class Wire:
 
 @dataclass
 class _Portal:
-    """A Bind whose Execute has not come. `text` is the statement's, `values` its parameters."""
+    """A Bind whose Execute has not come. `text` is the statement's, `values` its parameters.
+
+    `types` are the types of parameters as they were declared: the same text may be a number or a text.
+    """
 
     bind: bytes
     text: str
     values: list[str | None]
     formats: tuple[int, ...]
+    types: bytes = b""
     is_described: bool = False
     is_real: bool = False
 
@@ -268,7 +272,8 @@ class _Connection:
         self._face, self._gateway, self._tenant_id = face, face.gateway, face.tenant_id
         self._client = Wire(connection)
         self._reader = Reader("postgresql")
-        self._statements: dict[bytes, str] = {}
+        #: By name, the text and the declared types of parameters.
+        self._statements: dict[bytes, tuple[str, bytes]] = {}
         self._portals: dict[bytes, _Portal] = {}
         self._is_dirty = True
         self._skips = False
@@ -349,8 +354,8 @@ class _Connection:
         elif message.kind == b"Q":
             self._query(message.body[:-1].decode())
         elif message.kind == b"P":
-            name, text, _ = message.body.split(b"\0", 2)
-            self._statements[name] = text.decode()
+            name, text, types = message.body.split(b"\0", 2)
+            self._statements[name] = text.decode(), types[2:]
             if (answer := self._parse(message, text.decode())) is not None:
                 self._client.send(*answer)
         elif message.kind == b"B":
@@ -403,7 +408,8 @@ class _Connection:
         wanted, _ = _read_shorts(rest)
         # No format is text, and one is that of all columns.
         wanted = tuple(dict.fromkeys(wanted)) if len({*wanted}) < 2 else wanted
-        return _Portal(body, self._statements[name], values, (*formats, -1, *(wanted or (0,))))
+        text, types = self._statements[name]
+        return _Portal(body, text, values, (*formats, -1, *(wanted or (0,))), types)
 
     def _end(self) -> None:
         """Answer a Sync."""
@@ -445,7 +451,7 @@ class _Connection:
         # Later rows of a portal come from the warehouse, and what is not known is no key.
         is_open = session.in_transaction and (is_isolated or limit > 0)
         session.must_run = is_open or self._is_dirty or portal.is_real
-        session.context = {**self._context, "format": [*portal.formats, limit]}
+        session.context = {**self._context, "format": [portal.types.hex(), *portal.formats, limit]}
         backend.prepare(portal, rows)
         answer = self._gateway.handle(self._token, self._tenant_id, statement, session=session)
         if statement.control is not None or "set_config" in portal.text:
