@@ -32,7 +32,7 @@ RUN_REQUIREMENTS := requirements.txt requirements-embedded.txt
 DEV_REQUIREMENTS := $(RUN_REQUIREMENTS) requirements-dev.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help run assess test test-slow test-image test-sail test-spark test-sqlalchemy test-superset test-providers test-ceph test-drivers browser coverage mutants lint format bench fuzz contract screenshots clients lock clean
+.PHONY: help run assess test test-slow test-image test-sail test-spark test-sqlalchemy test-superset test-providers test-ceph test-drivers browser browser-pages check coverage mutants lint format bench fuzz contract screenshots clients lock clean
 
 help: ## Say what can be made
 	@sed -n 's/^\([a-z-]*\):.*## /make \1\t/p' Makefile | expand -t 14
@@ -64,9 +64,18 @@ IMAGE_TESTS = tests/tosapp tests/rules tests/accounts/test_tokens*.py tests/acco
 test-image: $(IMAGE)/stamp ## Run a part of the tests on the newest Python that is there
 	@$(IMAGE)/bin/python -m pytest $(PARALLEL) -p no:cacheprovider $(IMAGE_TESTS) $(ARGS)
 
-browser: .venv/dev.stamp ## Run the tests of pages in a browser, in parallel; needs Chromium, and tsc and npm to check the scripts
+browser: BROWSER_TESTS = tests/browser
+browser: browser-pages ## Run the tests of pages in a browser, in parallel; needs Chromium, and tsc and npm to check the scripts
+
+# Each page, by keyboard, narrow and dark, and the sign-in.
+BROWSER_TESTS = $(wildcard tests/browser/*/test_look.py tests/browser/test_*.py) tests/browser/dashboard/test_types.py
+
+browser-pages: .venv/dev.stamp ## Open each page in a browser; a quarter of the tests of `make browser`
 	@! command -v npm >/dev/null || $(MAKE) --no-print-directory $(PRETTIER)/stamp || echo "Prettier could not be installed."
-	@$(BIN)/pytest tests/browser --ignore=tests/browser/test_providers.py -n logical --dist worksteal $(ARGS)
+	@$(BIN)/pytest $(filter-out %/test_providers.py,$(BROWSER_TESTS)) \
+		--deselect tests/browser/test_providers.py -n logical --dist worksteal $(ARGS)
+
+check: lint clients browser test-sail test-image test test-slow ## Run all of this one after the other, as before a release
 
 test-providers: .venv/dev.stamp $(PROVIDERS)/stamp ## Sign in through two OpenID providers whose clocks are wrong; needs Chromium and Node
 	@$(BIN)/pytest -q tests/browser/test_providers.py $(ARGS)
@@ -138,7 +147,7 @@ clients: .venv/dev.stamp $(NODE)/stamp $(PYTHON_CLIENT)/stamp $(TOOLS)/stamp $(f
 		--ruleset tests/clients/scripts/spectral.yaml $(CONTRACT)
 	@$(BIN)/pytest tests/clients -q
 
-run test test-slow test-image browser fuzz clients contract: $(CONTRACT)
+run test test-slow test-image browser-pages fuzz clients contract: $(CONTRACT)
 
 # After the requirements, which the targets name first.
 $(CONTRACT): $(shell find accounts analytics logs rules tenantadmin tosapp -name '*.py' -not -path '*/migrations/*')

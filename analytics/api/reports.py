@@ -36,13 +36,16 @@ from analytics.reports.blast import (
     preview_tables,
 )
 from analytics.reports.explain import SEARCHED_DAYS, LoggedExplanationAnswer, explain_logged
+from analytics.reports.histogram import RequestHistogram, make_histogram
 from analytics.reports.leaks import LeaksReport, leaks_report
-from analytics.reports.reading import MAX_DAYS, LogReader, Window
+from analytics.reports.reading import MAX_DAYS, LogReader, Span, Window
 from analytics.reports.savings import MAX_DAYS as MAX_SAVINGS_DAYS
 from analytics.reports.savings import STEPS as SAVINGS_STEPS
 from analytics.reports.savings import Savings, find_source, read_savings
 from analytics.reports.stale import Setup, StaleReport, read_setup, stale_report
 from analytics.reports.traffic import (
+    NEWEST_FIRST,
+    SORTS,
     STEPS,
     Timeline,
     Traffic,
@@ -57,12 +60,13 @@ from logs.columns import CACHE_STATUSES
 from rules.ruleset import read_tables
 from rules.serializers import ChosenRulesBody, TableInvalidationRequest
 from tenantadmin.lib.core.hosts import client_address
-from tenantadmin.lib.core.timestamps import days_before, now
+from tenantadmin.lib.core.timestamps import now
 from tenantadmin.lib.http.budgets import QUERY
 from tenantadmin.lib.http.hal import ETAG, IF_NONE_MATCH, link, next_page, not_modified
 from tenantadmin.lib.http.schema import NOT_MODIFIED
 from tenantadmin.lib.http.serializers import (
     DayField,
+    MomentField,
     OneOfField,
     StrictCharField,
     StrictIntegerField,
@@ -136,10 +140,14 @@ class StatementsParameters(ReportParameters):
     limit = StrictIntegerField(min_value=1, max_value=1000, default=200)
 
 
-class TrafficParameters(PageParameters):
-    """The days, both included, and which of their requests are listed."""
+class TrafficParameters(StrictSerializer):
+    """From when to when, and which requests are meant."""
 
-    to = DayField(required=False, help_text=f"The last day; at most {MAX_DAYS} days. Default: today (UTC).")
+    to = MomentField(
+        required=False,
+        help_text="The last day, included, or a date-time, excluded. The requests are of at most"
+        f" {MAX_DAYS} days. Default: today (UTC).",
+    )
     status = OneOfField(choices=CACHE_STATUSES, required=False)
     rule = StrictCharField(
         required=False, max_length=128, trim_whitespace=False, help_text=f"`{NO_RULE}`: no rule decided."
@@ -157,11 +165,24 @@ class TrafficParameters(PageParameters):
     minMs = StrictIntegerField(
         required=False, min_value=0, max_value=2**63 - 1, help_text="The least `responseTimeMs`."
     )
-    cursor = StrictCharField(required=False, max_length=4000, help_text="From the `next` link of a page.")
 
     def get_fields(self) -> dict[str, Any]:
-        first = DayField(required=False, help_text="The first day. Default: six days before `to`.")
+        first = MomentField(
+            required=False,
+            help_text="The first day, or a date-time, included. Default: six days before `to`.",
+        )
         return {"from": first, **super().get_fields()}
+
+
+class TrafficPageParameters(TrafficParameters, PageParameters):
+    """Also the order, and which page."""
+
+    sort = OneOfField(
+        choices=SORTS,
+        default=NEWEST_FIRST,
+        help_text="A column; `-`: descending. Ties are by timestamp and `logId`, descending; nulls are last.",
+    )
+    cursor = StrictCharField(required=False, max_length=4000, help_text="From the `next` link of a page.")
 
 
 class TimelineParameters(ReportParameters):
@@ -350,28 +371,20 @@ class ReportViewSet(AppViewSet):
 
     @route("GET", "/requests", Level.TENANT, Scope.LOGS_QUERY, name="requests")
     @operation(
-        summary="The requests of the log, newest first",
+        summary="The requests of the log",
         budget=QUERY,
-        query=TrafficParameters,
+        query=TrafficPageParameters,
         responses={200: Traffic},
     )
     def list_requests(self, request: Request, tenant: UUID) -> Response:
         """One row per entry of the log. `sql` is the statement that gives the same rows."""
-        asked = self.query
-        last = asked.get("to", now().date())
         page = list_traffic(
             self._log(tenant),
-            window=Window(asked.get("from", days_before(last, 6)), last),
-            matching=TrafficFilter(
-                status=asked.get("status"),
-                rule=asked.get("rule"),
-                user=asked.get("user"),
-                statement=asked.get("statement"),
-                query_hash=asked.get("queryHash"),
-                min_ms=asked.get("minMs"),
-            ),
-            limit=asked["limit"],
-            cursor=asked.get("cursor"),
+            span=self._span,
+            matching=self._matching,
+            limit=self.query["limit"],
+            cursor=self.query.get("cursor"),
+            sort=self.query["sort"],
         )
         links = TrafficLinks(
             self_=link(request.get_full_path()),
@@ -386,6 +399,33 @@ class ReportViewSet(AppViewSet):
                 sql=page.sql,
                 miss_reasons=page.miss_reasons,
             )
+        )
+
+    @route("GET", "/requests/histogram", Level.TENANT, Scope.LOGS_QUERY, name="requests-histogram")
+    @operation(
+        summary="How many requests there were, how they ended, and how long they took, over time",
+        budget=QUERY,
+        query=TrafficParameters,
+        responses={200: RequestHistogram},
+    )
+    def get_request_histogram(self, request: Request, tenant: UUID) -> Response:
+        """At most 100 buckets of equal length, of the requests that the list of requests has."""
+        return Response(make_histogram(self._log(tenant), span=self._span, matching=self._matching))
+
+    @property
+    def _span(self) -> Span:
+        return Span.between(self.query.get("from"), self.query.get("to", now().date()))
+
+    @property
+    def _matching(self) -> TrafficFilter:
+        asked = self.query
+        return TrafficFilter(
+            status=asked.get("status"),
+            rule=asked.get("rule"),
+            user=asked.get("user"),
+            statement=asked.get("statement"),
+            query_hash=asked.get("queryHash"),
+            min_ms=asked.get("minMs"),
         )
 
     @property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NamedTuple, Self, TypeAlias
 from uuid import UUID
@@ -21,7 +21,7 @@ from analytics.models import TenantHealth
 from analytics.numbers.tables import rate
 from analytics.reports.activity import NO_RULE
 from analytics.reports.explain import describe_reasons
-from analytics.reports.reading import LogReader, ReportHead, ReportQuery, Window
+from analytics.reports.reading import LogReader, ReportHead, ReportQuery, Span, Window
 from logs.audit import REQUESTS_KEY, record_read
 from logs.columns import CACHE_STATUSES
 from logs.definitions import HIT, MISS, NOT_CACHED, STORED_MISS
@@ -33,7 +33,7 @@ from tenantadmin.lib.core.timestamps import Timestamp, end_of_day, epoch_ms, for
 from tenantadmin.lib.http.hal import Link, ListLinks
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from accounts.access.principal import Principal
 
@@ -55,11 +55,10 @@ _COLUMNS: Final[Mapping[str, str]] = {
 #: The rows of a window that are sorted as they are. A sort reads every column of every row.
 _MANY: Final = 50_000
 _SELECTED: Final = ", ".join(("timestamp", *_COLUMNS.values()))
-# Entries without a logId can share time and day. Their other columns give them one order in every query;
-# rows that agree in all columns look the same.
-_ORDER: Final = "timestamp DESC NULLS LAST, logId DESC NULLS LAST, day DESC, " + ", ".join(
-    name for name in _COLUMNS if name not in {"logId", "day"}
-)
+NEWEST_FIRST: Final = "-timestamp"
+_SORTED: Final = ("timestamp", "responseTimeMs", "warehouseExecutionTimeMs", "responseSize")
+#: The values of ``sort``: a column, descending after ``-``.
+SORTS: Final = (NEWEST_FIRST, "timestamp", *(f"{sign}{name}" for name in _SORTED[1:] for sign in ("-", "")))
 
 
 class LoggedTraffic(JsonStruct):
@@ -99,7 +98,7 @@ class TrafficLinks(ListLinks):
 
 
 class Traffic(JsonStruct):
-    """A page of requests, by timestamp and then `logId`, descending, with nulls last."""
+    """A page of requests, by `sort`, then timestamp and `logId`, descending, with nulls last."""
 
     links: TrafficLinks = msgspec.field(name="_links")
     tenant_id: UUID
@@ -144,56 +143,110 @@ class TrafficFilter:
         return found
 
 
+class _Order:
+    """The order of the list: by ``sort``, then the newest first. Nulls are last.
+
+    Attributes:
+        keys: the columns that place a row, and whether they descend.
+    """
+
+    def __init__(self, sort: str) -> None:
+        self.sort = sort
+        chosen = {sort.removeprefix("-"): sort.startswith("-")}
+        newest = dict.fromkeys(("timestamp", "logId", "day"), True)
+        self.keys: Mapping[str, bool] = chosen | newest | chosen
+
+    @property
+    def column(self) -> str:
+        """The column that the list is sorted by."""
+        return next(iter(self.keys))
+
+    def first(self) -> str:
+        """Return the SQL order by that column alone."""
+        return f"{self.column} {_DIRECTIONS[self.keys[self.column]]}"
+
+    def __str__(self) -> str:
+        placed = [f"{name} {_DIRECTIONS[descends]}" for name, descends in self.keys.items()]
+        # Entries without a logId can share time and day. Their other columns give them one order in every
+        # query; rows that agree in all columns look the same.
+        return ", ".join([*placed, *(name for name in _COLUMNS if name not in self.keys)])
+
+    def up_to(self, bound: int) -> str:
+        """Return the SQL condition for the rows that come no later than those with this value."""
+        return f"{self.column} {'>=' if self.keys[self.column] else '<='} {bound}"
+
+
+_DIRECTIONS: Final = {True: "DESC NULLS LAST", False: "ASC NULLS LAST"}
+
+
 @dataclass(frozen=True, slots=True)
 class _Place:
     """A place in the order of the list, and how many rows at this place are on earlier pages."""
 
-    timestamp: int | None
-    log_id: str | None
-    day: date
+    order: _Order
+    #: The value of each of the order's keys.
+    values: tuple[str | int | None, ...]
     given: int
 
     @classmethod
-    def read(cls, cursor: str) -> Self:
+    def read(cls, cursor: str, order: _Order) -> Self:
         """Return the place that a cursor names.
 
         Raises:
-            BadRequest: it is no cursor of this list.
+            BadRequest: it is no cursor of this list in this order.
         """
-        timestamp, log_id, day, given = read_cursor(cursor, (str, str, str, int))
+        sort, *texts, given = read_cursor(cursor, (str, *(str for _ in order.keys), int))
+        if sort != order.sort or given < 1:
+            raise invalid_cursor()
         try:
-            place = cls(
-                timestamp=int(timestamp) if timestamp else None,
-                log_id=log_id[1:] if log_id else None,
-                day=date.fromisoformat(day),
-                given=given,
-            )
+            values = tuple(map(_read_value, order.keys, texts))
         except ValueError:
             raise invalid_cursor() from None
-        if given < 1 or abs(place.timestamp or 0) >= 2**63:
-            raise invalid_cursor()
-        return place
+        return cls(order, values, given)
+
+    @classmethod
+    def of(cls, page: Sequence[Mapping[str, Any]], order: _Order, *, after: Self | None) -> Self:
+        """Return the place of the last row of a page."""
+        values = tuple(page[-1][name] for name in order.keys)
+        given = sum(tuple(row[name] for name in order.keys) == values for row in page)
+        if after is not None and after.values == values:
+            given += after.given
+        return cls(order, values, given)
 
     def cursor(self) -> str:
-        return write_cursor(
-            [
-                "" if self.timestamp is None else str(self.timestamp),
-                "" if self.log_id is None else f"={self.log_id}",
-                self.day.isoformat(),
-                self.given,
-            ]
-        )
+        texts = ["" if value is None else f"={value}" for value in self.values]
+        return write_cursor([self.order.sort, *texts, self.given])
 
     def condition(self) -> str:
         """Return the SQL condition for the rows at this place and after it."""
-        day = f"day <= '{self.day}'"
-        log_id = "NULL" if self.log_id is None else quote_value(self.log_id)
-        same_id = f"(logId IS NOT DISTINCT FROM {log_id} AND {day})"
-        by_id = same_id if self.log_id is None else f"(logId < {log_id} OR logId IS NULL OR {same_id})"
-        if self.timestamp is None:
-            return f"timestamp IS NULL AND {by_id}"
-        later = f"timestamp < {self.timestamp} OR timestamp IS NULL"
-        return f"({later} OR (timestamp = {self.timestamp} AND {by_id}))"
+        found = ""
+        for (name, descends), value in reversed([*zip(self.order.keys.items(), self.values, strict=True)]):
+            literal = quote_value(value) if isinstance(value, str) else "NULL" if value is None else value
+            same = f"{name} IS NOT DISTINCT FROM {literal}" + (f" AND {found}" if found else "")
+            later = (
+                "" if value is None else f"{name} {'<' if descends else '>'} {literal} OR {name} IS NULL OR "
+            )
+            found = f"({later}({same}))"
+        return found
+
+
+def _read_value(name: str, text: str) -> str | int | None:
+    """Return a value of a cursor.
+
+    Raises:
+        ValueError: the column has no such value.
+    """
+    if not text:
+        return None
+    value = text[1:]
+    if name == "logId":
+        return value
+    if name == "day":
+        return date.fromisoformat(value).isoformat()
+    number = int(value)
+    if abs(number) >= 2**63:
+        raise ValueError("The number has more than 64 bits.")
+    return number
 
 
 class TrafficPage(NamedTuple):
@@ -208,12 +261,13 @@ class TrafficPage(NamedTuple):
 def list_traffic(
     log: LogReader,
     *,
-    window: Window,
+    span: Span,
     matching: TrafficFilter,
     limit: int,
     cursor: str | None,
+    sort: str = NEWEST_FIRST,
 ) -> TrafficPage:
-    """Return a page of requests.
+    """Return a page of requests, in the order ``sort``, which is one of `SORTS`.
 
     The read of the log is recorded in the audit before it happens. A page stays right while days are built
     again: its cursor names the last row, not its number.
@@ -222,32 +276,31 @@ def list_traffic(
         ApiError: the query failed.
         BadRequest: the cursor is invalid.
     """
-    place = None if cursor is None else _Place.read(cursor)
-    record_read(log.reader, tenant=log.tenant, key=f"{REQUESTS_KEY}{window.first} to {window.last}")
-    conditions = [f"day BETWEEN '{window.first}' AND '{window.last}'", *matching.conditions()]
+    order = _Order(sort)
+    place = None if cursor is None else _Place.read(cursor, order)
+    record_read(log.reader, tenant=log.tenant, key=f"{REQUESTS_KEY}{span}")
+    conditions = [*span.conditions(), *matching.conditions()]
     if place is not None:
         conditions.append(place.condition())
     given = 0 if place is None else place.given
     offset = f" OFFSET {given}" if given else ""
     found = f"FROM proxy_logs WHERE {' AND '.join(conditions)}"
-    statement = f"SELECT {_SELECTED} {found} ORDER BY {_ORDER} LIMIT "
+    statement = f"SELECT {_SELECTED} {found} ORDER BY {order} LIMIT "
     rows: list[dict[str, Any]] = []
-    if matching.is_broad() and log.count_rows(window) > _MANY:
-        # No row of the page is older than the row behind its last one. Times are read first, and the other
-        # columns only where a time is not older. (DuckDB 1.5 has a fault with both in one statement.)
+    if matching.is_broad() and log.count_rows(span.days) > _MANY:
+        # No row of the page comes after the row behind its last one. The sorted column is read first, and the
+        # others only where it is not later. (DuckDB 1.5 has a fault with both in one statement.)
         behind = log.rows(
-            f"SELECT timestamp {found} ORDER BY timestamp DESC NULLS LAST LIMIT 1 OFFSET {given + limit}"
+            f"SELECT {order.column} {found} ORDER BY {order.first()} LIMIT 1 OFFSET {given + limit}"
         )
-        if behind and (bound := behind[0]["timestamp"]) is not None:
-            newest = f"SELECT {_SELECTED} {found} AND timestamp >= {bound} ORDER BY {_ORDER}"
-            rows = log.rows(f"{newest} LIMIT {limit + 1}{offset}")
+        if behind and (bound := behind[0][order.column]) is not None:
+            nearest = f"SELECT {_SELECTED} {found} AND {order.up_to(bound)} ORDER BY {order}"
+            rows = log.rows(f"{nearest} LIMIT {limit + 1}{offset}")
     if len(rows) <= limit:
         # Also where a build between the two has taken rows away.
         rows = log.rows(f"{statement}{limit + 1}{offset}")
     page = rows[:limit]
-    following = None
-    if len(rows) > limit:
-        following = _place_of(page, after=place).cursor()
+    following = _Place.of(page, order, after=place).cursor() if len(rows) > limit else None
     reasons = (
         _count_reasons(log, found) if page and place is None and matching.status in STORED_MISS else UNSET
     )
@@ -270,17 +323,6 @@ def _count_reasons(log: LogReader, found: str) -> list[MissReasonCount]:
         )
         for row in rows
     ]
-
-
-def _place_of(page: list[dict[str, Any]], *, after: _Place | None) -> _Place:
-    """Return the place of the last row of a page."""
-
-    last = page[-1]
-    given = sum(all(row[name] == last[name] for name in ("timestamp", "logId", "day")) for row in page)
-    place = _Place(last["timestamp"], last["logId"], date.fromisoformat(last["day"]), given)
-    if after is not None and replace(after, given=given) == place:
-        return replace(place, given=after.given + given)
-    return place
 
 
 def _request(row: Mapping[str, Any]) -> LoggedTraffic:

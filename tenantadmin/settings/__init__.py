@@ -118,7 +118,7 @@ TEMPLATES = [
 DATABASES = {
     "default": {
         **database,
-        "ENGINE": "django.db.backends.postgresql",
+        "ENGINE": "tenantadmin.lib.database.postgresql",
         "CONN_MAX_AGE": None,
         "CONN_HEALTH_CHECKS": True,
         "OPTIONS": {

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import datetime as dt
 import itertools
+import math
 import os
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 from unittest import mock
-from urllib.parse import urlencode
+from urllib.parse import parse_qs, urlencode, urlsplit
 from uuid import uuid4
 
 import pytest
@@ -19,8 +20,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from analytics.reports import traffic
-from analytics.reports.reading import LogReader, Window
-from analytics.reports.traffic import TrafficFilter, list_traffic
+from analytics.reports.reading import LogReader, Span, Window
+from analytics.reports.traffic import SORTS, TrafficFilter, list_traffic
 from logs.audit import Reader
 from logs.layout import day_start_ms
 from logs.models import QueryRun
@@ -185,6 +186,120 @@ def test_without_days_it_lists_the_last_seven(world: World) -> None:
     assert [row["logId"] for row in answer.json()["requests"]] == ["0", "6"]
 
 
+def test_from_and_to_take_a_time(world: World) -> None:
+    day = day_start_ms(DAYS[1])
+    put(
+        world,
+        *({"logId": f"{ms}", "timestamp": day + ms} for ms in (0, 1, 2, 3)),
+        {"logId": "none"},
+        day=DAYS[1],
+    )
+
+    def ids(**query: str) -> list[str]:
+        return [row["logId"] for row in get(world, **query)["requests"]]
+
+    at = "2026-03-02T00:00:00.00"
+    assert ids(**{"from": f"{at}1Z", "to": f"{at}3Z"}) == ["2", "1"]
+    assert ids(**{"from": f"{at}2Z"}) == ["3", "2"]
+    assert ids(to=f"{at}2Z") == ["1", "0"]
+    assert ids(to="2026-03-02T00:00:00Z") == []
+    assert ids(**{"from": "2026-03-02T02:00:00.003+02:00", "to": "2026-03-02"}) == ["3"]
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT key FROM logs_logread ORDER BY id DESC LIMIT 1")
+        assert cursor.fetchone()[0] == "requests 2026-03-02T00:00:00.003Z to 2026-03-02"
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ({"from": "2026-03-02T10:00:00", "to": "2026-03-03"}, "Give a date-time with its zone"),
+        ({"from": "2026-03-02T10:00:00Z", "to": "2026-03-02T10:00:00Z"}, "'from' is not before 'to'."),
+        ({"from": "2026-03-02", "to": "2026-03-02T00:00:00Z"}, "'from' is later than 'to'."),
+        ({"from": "2026-02-01T00:00:00Z", "to": "2026-03-05T00:00:00Z"}, "at most 31 days"),
+        ({"to": "0001-01-01T00:00:00Z", "from": "0001-01-01"}, None),
+    ],
+)
+def test_a_span_that_cannot_be_is_refused(world: World, asked: dict[str, str], message: str | None) -> None:
+    if message is None:
+        assert get(world, **asked)["requests"] == []
+    else:
+        assert message in get(world, 400, **asked)["details"][0]["message"]
+
+
+def test_a_cursor_belongs_to_its_order(world: World) -> None:
+    put(world, *({"logId": f"{number}", "timestamp": START, "responseTimeMs": number} for number in range(3)))
+    page = get(world, sort="responseTimeMs", limit=1)
+    assert [row["logId"] for row in page["requests"]] == ["0"]
+    cursor = parse_qs(urlsplit(page["_links"]["next"]["href"]).query)["cursor"][0]
+    assert [row["logId"] for row in get(world, sort="responseTimeMs", cursor=cursor)["requests"]] == [
+        "1",
+        "2",
+    ]
+    assert "cursor" in get(world, 400, sort="-responseTimeMs", cursor=cursor)["message"]
+    assert "-responseSize" in str(get(world, 400, sort="userName"))
+
+
+def histogram(world: World, **query: object) -> Any:
+    client = ApiClient(factories.sign_in(world.member))
+    answer = client.get(f"/tenants/{world.tenant.pk}/requests/histogram?{urlencode(query)}")
+    assert answer.status_code == 200, answer.content
+    return answer.json()
+
+
+def test_a_histogram_counts_and_measures_the_requests_of_each_bucket(world: World) -> None:
+    hour = START + 9 * 3_600_000
+    put(
+        world,
+        *(
+            {"timestamp": hour + 60_000 + ms, "cacheStatus": "HIT", "responseTimeMs": ms, "userName": "zoe"}
+            for ms in range(1, 21)
+        ),
+        {
+            "timestamp": hour + 60_500,
+            "cacheStatus": "BYPASS",
+            "responseTimeMs": 0,
+            "warehouseExecutionTimeMs": 7,
+        },
+        {"timestamp": hour + 3_599_999, "cacheStatus": "ERROR", "responseTimeMs": 90_000},
+        {"timestamp": hour + 3_600_000, "cacheStatus": "HIT"},
+        {"timestamp": None, "cacheStatus": "HIT"},
+    )
+    found = histogram(world, **{"from": "2026-03-01T09:00:00Z", "to": "2026-03-01T10:00:00Z"})
+    assert (found["stepSeconds"], len(found["buckets"]), found["outside"]) == (60, 60, 0)
+    assert found["buckets"][1] == {
+        "at": "2026-03-01T09:01:00.000Z",
+        "entries": 21,
+        "hits": 20,
+        "misses": 1,
+        "notCached": 1,
+        "errors": 0,
+        "medianMs": 10.5,
+        "p95Ms": pytest.approx(19.05),
+        "warehouseMs": 7,
+    }
+    assert found["buckets"][59]["errors"] == 1
+    assert found["buckets"][59]["medianMs"] is None
+    assert sum(bucket["entries"] for bucket in found["buckets"]) == 22
+    zoe = histogram(world, **{"from": DAYS[0], "to": DAYS[0], "user": "zoe"})
+    assert (zoe["stepSeconds"], len(zoe["buckets"])) == (900, 96)
+    assert sum(bucket["entries"] for bucket in zoe["buckets"]) == 20
+    whole = histogram(world, **{"from": DAYS[0], "to": DAYS[0]})
+    assert whole["outside"] == 1
+    assert sum(bucket["entries"] for bucket in whole["buckets"]) == 23
+
+
+@pytest.mark.parametrize(
+    ("seconds", "step"),
+    [(0.001, 1), (100, 1), (101, 5), (86_400, 900), (7 * 86_400, 3 * 3_600), (31 * 86_400, 12 * 3_600)],
+)
+def test_a_histogram_has_at_most_a_hundred_buckets(world: World, seconds: float, step: int) -> None:
+    begins = dt.datetime.combine(DAYS[0], dt.time(), dt.UTC)
+    ends = begins + dt.timedelta(seconds=seconds)
+    found = histogram(world, **{"from": begins.isoformat(), "to": ends.isoformat()})
+    assert found["stepSeconds"] == step
+    assert len(found["buckets"]) == math.ceil(seconds / step)
+
+
 def test_a_page_links_to_the_next_and_its_statement_gives_the_same_rows(world: World) -> None:
     put(world, *({"logId": f"{number}", "timestamp": START + number} for number in range(5)))
     client = ApiClient(factories.sign_in(world.member))
@@ -225,6 +340,8 @@ _ENTRIES = st.lists(
             "matchedRule": st.sampled_from([None, "r"]),
             "standardizedSql": st.sampled_from([None, "SELECT 1", "select %", "x\0y"]),
             "responseTimeMs": st.integers(0, 3),
+            "warehouseExecutionTimeMs": st.sampled_from([None, 0, 1, 2]),
+            "responseSize": st.integers(0, 2),
         }
     ),
     max_size=6,
@@ -274,6 +391,7 @@ EXAMPLES: Final = int(os.environ.get("REQUEST_EXAMPLES", "12"))
     asked=_FILTERS,
     limit=st.integers(1, 3),
     many=st.sampled_from([-1, 1, 50_000]),
+    sort=st.sampled_from(SORTS),
 )
 def test_pages_hold_each_row_once_while_a_day_is_built_again(
     world: World,
@@ -283,6 +401,7 @@ def test_pages_hold_each_row_once_while_a_day_is_built_again(
     asked: dict[str, Any],
     limit: int,
     many: int,
+    sort: str,
 ) -> None:
     """Each row that was there at the first page is on one page, wherever the late rows fall.
 
@@ -302,7 +421,12 @@ def test_pages_hold_each_row_once_while_a_day_is_built_again(
     for number in itertools.count():
         with mock.patch.object(traffic, "_MANY", many):
             page = list_traffic(
-                log, window=WINDOW, matching=TrafficFilter(**asked), limit=limit, cursor=cursor
+                log,
+                span=Span(WINDOW),
+                matching=TrafficFilter(**asked),
+                limit=limit,
+                cursor=cursor,
+                sort=sort,
             )
         assert len(page.requests) <= limit
         said = body_of(client.post(f"/tenants/{tenant.pk}/query", {"sql": page.sql}))["rows"]
@@ -339,6 +463,18 @@ def test_pages_hold_each_row_once_while_a_day_is_built_again(
         ]
     )
     assert shown == expected
+    column, descends = sort.removeprefix("-"), sort.startswith("-")
+    name = {
+        "timestamp": "at",
+        "responseTimeMs": "response_time_ms",
+        "warehouseExecutionTimeMs": "warehouse_execution_time_ms",
+        "responseSize": "response_size",
+    }[column]
+    placed = [value for value in (getattr(row, name) for row in found) if value is not None]
+    assert [getattr(row, name) for row in found] == [
+        *sorted(placed, reverse=descends),
+        *[None] * (len(found) - len(placed)),
+    ]
 
 
 def _ms(at: str) -> int:

@@ -104,7 +104,7 @@ _GROUPS: Final = {
     "getUserMonthlySummary getUserDailySummary": pat("analytics:users"),
     "listLogYears listLogMonths listLogDays listLogHours": MEMBERS | {"PAT logs:read"},
     "listLogFiles getLogObject explainLoggedRequest": MEMBERS | {"PAT logs:read"},
-    "queryLogs getQuerySchema listRequests": MEMBERS | {"PAT logs:query"} | ANALYST,
+    "queryLogs getQuerySchema listRequests getRequestHistogram": MEMBERS | {"PAT logs:query"} | ANALYST,
     "notifyLogs": pat("logs:notify") | {"tenant admin", "owner", "platform admin"},
     "listReplays getReplay": TENANT_READ,
     "requestReplay cancelReplay": TENANT_WRITE,

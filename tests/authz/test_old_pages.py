@@ -51,7 +51,12 @@ OLD: Final = (
     ),
     Shown("tenant-rules tenant-rules-add tenant-rule", "rules and drafts", ALL, "getTenantRules listDrafts"),
     Shown("tenant-rules-trace", "why a pasted request is cached or not", ALL, "explainRequest"),
-    Shown("tenant-rules-trace", "logged requests", ACCESS, "explainLoggedRequest listRequests"),
+    Shown(
+        "tenant-rules-trace",
+        "logged requests",
+        ACCESS,
+        "explainLoggedRequest listRequests getRequestHistogram",
+    ),
     Shown(
         "tenant-draft tenant-draft-rebase tenant-draft-publish tenant-draft-delete",
         "a draft and its replays",

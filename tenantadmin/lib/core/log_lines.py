@@ -5,9 +5,8 @@ Each line has the id of the request or task and, as far as they are known, its u
 
 from __future__ import annotations
 
-import logging
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pythonjsonlogger.core import RESERVED_ATTRS
 from pythonjsonlogger.json import JsonFormatter
@@ -15,18 +14,11 @@ from pythonjsonlogger.json import JsonFormatter
 from tenantadmin.lib.core.request_context import current_description, current_request_id
 from tenantadmin.lib.core.timestamps import format_timestamp
 
+if TYPE_CHECKING:
+    import logging
+
 #: Left out: Django's `request` has the query string with one-time tokens, Celery's `data` a task's arguments.
 _LEFT_OUT: Final = ("request", "request_id", "data")
-
-
-class NoBrokerTraceback(logging.Filter):
-    """Leaves out the traceback if Redis is away or refuses: Celery's message has what Redis said."""
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        if record.exc_info and type(record.exc_info[1]).__module__.partition(".")[0] in {"redis", "kombu"}:
-            record.msg, record.args = f"{record.getMessage()}: {record.exc_info[1]}", ()
-            record.exc_info = None
-        return True
 
 
 class JsonLine(JsonFormatter):
@@ -53,7 +45,7 @@ def logging_config(*, level: int, is_json: bool) -> dict[str, Any]:
         "disable_existing_loggers": False,
         "filters": {
             "request_id": {"()": "tenantadmin.lib.core.request_context.RequestIdFilter"},
-            "no_broker_traceback": {"()": "tenantadmin.lib.core.log_lines.NoBrokerTraceback"},
+            "no_outage_traceback": {"()": "tenantadmin.lib.database.outages.NoOutageTraceback"},
         },
         "formatters": {
             "json": {"()": "tenantadmin.lib.core.log_lines.JsonLine"},
@@ -63,7 +55,7 @@ def logging_config(*, level: int, is_json: bool) -> dict[str, Any]:
             "stderr": {
                 "class": "logging.StreamHandler",
                 "formatter": "json" if is_json else "line",
-                "filters": ["request_id"],
+                "filters": ["request_id", "no_outage_traceback"],
             },
         },
         "root": {"handlers": ["stderr"], "level": level},
@@ -74,7 +66,6 @@ def logging_config(*, level: int, is_json: bool) -> dict[str, Any]:
             "django.server": {"level": "WARNING"},
             # Celery would log start and end of every task, each minute. Tasks log their results themselves.
             "celery.beat": {"level": "WARNING"},
-            "celery.worker": {"filters": ["no_broker_traceback"]},
             "celery.worker.strategy": {"level": "WARNING"},
             # The same of each job of beat that expired, which is sent again.
             "celery.worker.request": {"level": "WARNING"},

@@ -1,12 +1,14 @@
 """Turn an exception into an error response: JSON for machines, a page for browsers. Contract: Errors.
 
-An exception that is neither an `ApiError` nor known from Django or DRF is a fault of the service. It is
-logged with its traceback, and the response is a 500 that does not describe it.
+If the database is away, the response is a 503 with a ``Retry-After``. An exception that is neither an
+`ApiError` nor known from Django or DRF is a fault of the service. It is logged with its traceback, and the
+response is a 500 that does not describe it.
 """
 
 from __future__ import annotations
 
 import logging
+import sys
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
@@ -33,6 +35,8 @@ from tenantadmin.lib.core.errors import (
 )
 from tenantadmin.lib.core.rendering import dump_json
 from tenantadmin.lib.core.request_context import current_request_id
+from tenantadmin.lib.database.outages import is_database_away
+from tenantadmin.lib.http.health import DatabaseUnreachable
 
 if TYPE_CHECKING:
     from django.http import HttpRequest
@@ -52,6 +56,8 @@ def exception_handler(exc: Exception, context: dict[str, Any]) -> Response:
     """Return the error response for an exception of a view (a hook of DRF)."""
     set_rollback()
     error = as_api_error(exc)
+    if isinstance(error, DatabaseUnreachable):
+        logger.warning("The database does not answer", exc_info=exc)
     if error is None:
         logger.error("Unhandled error in %s", type(context.get("view")).__name__, exc_info=exc)
         response = _response(InternalError())
@@ -65,7 +71,7 @@ def _response(error: ApiError) -> Response:
     return Response(error.body(), status=error.status, headers=error.headers)
 
 
-def as_api_error(exc: Exception) -> ApiError | None:
+def as_api_error(exc: BaseException) -> ApiError | None:
     """Return the `ApiError` for ``exc``, or None if it is a fault of the service."""
     if isinstance(exc, ApiError):
         return exc
@@ -79,10 +85,12 @@ def as_api_error(exc: Exception) -> ApiError | None:
         return MethodNotAllowed()
     if isinstance(exc, drf.ValidationError):
         return ValidationFailed(details=validation_details(exc.detail))
+    if is_database_away(exc):
+        return DatabaseUnreachable(headers={"Retry-After": "1"})
     return _as_bad_request(exc)
 
 
-def _as_bad_request(exc: Exception) -> BadRequest | None:
+def _as_bad_request(exc: BaseException) -> BadRequest | None:
     if isinstance(exc, drf.UnsupportedMediaType):
         return BadRequest("Send the body as 'Content-Type: application/json'.")
     if isinstance(exc, drf.APIException) and exc.status_code == HTTPStatus.BAD_REQUEST:
@@ -182,8 +190,10 @@ def answer_bad_request(request: HttpRequest, exception: Exception) -> HttpRespon
 
 
 def answer_failure(request: HttpRequest) -> HttpResponse:
-    """``handler500``. Django has logged the traceback."""
-    return answer_error(request, InternalError())
+    """``handler500``. Django has logged the exception, and is still handling it."""
+    exception = sys.exc_info()[1]
+    error = as_api_error(exception) if exception is not None else None
+    return answer_error(request, error or InternalError())
 
 
 def answer_csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:  # noqa: ARG001

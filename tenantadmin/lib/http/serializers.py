@@ -175,6 +175,20 @@ class DayField(serializers.Field[dt.date, str, str, Any]):
         return value.isoformat()
 
 
+@extend_schema_field({"type": "string", "anyOf": [{"format": "date"}, {"format": "date-time"}]})
+class MomentField(serializers.Field[dt.date, str, str, Any]):
+    """A day, or a date-time with a time zone, which is returned in UTC."""
+
+    def to_internal_value(self, data: Any) -> dt.date:
+        if isinstance(data, str) and len(data) > len("2026-03-01"):
+            return TimestampField().to_internal_value(data)
+        return DayField().to_internal_value(data)
+
+    def to_representation(self, value: dt.date) -> str:
+        field = TimestampField() if isinstance(value, dt.datetime) else DayField()
+        return field.to_representation(value)  # type: ignore[arg-type]
+
+
 @extend_schema_field(OpenApiTypes.ANY)
 class IgnoredField(serializers.Field[Any, Any, Any, Any]):
     """A member of a response that a request may send back. The request's value is ignored."""

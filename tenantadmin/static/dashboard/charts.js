@@ -17,7 +17,8 @@ const colour = (name) =>
 
 /**
  * @param {{label: string, labels: string[], series: Series[], marks?: Mark[], short?: boolean,
- *   press?: (index: number) => void, signal: AbortSignal}} options
+ *   press?: (first: number, last: number) => void, signal: AbortSignal}} options `press` gets the
+ *   bars that were dragged over, or twice the one that was pressed
  * @returns {HTMLElement} empty until its script is there
  */
 export function chart({ label, labels, series, marks = [], short, press, signal }) {
@@ -32,22 +33,45 @@ export function chart({ label, labels, series, marks = [], short, press, signal 
       : new /** @type {any} */ (globalThis).Chart(canvas, settings(labels, series, marks, press));
     if (drawn) box.dataset.drawn = "true";
   };
+  if (press) {
+    canvas.addEventListener("pointerdown", (event) => {
+      if (drawn) drawn.$from = drawn.getElementsAtEventForMode(event, ...BY_TIME, true)[0]?.index;
+    });
+    canvas.addEventListener("pointerleave", () => drawn && (drawn.$from = undefined));
+  }
   const dark = matchMedia("(prefers-color-scheme: dark)");
   loadCharts().then(draw, (error) => box.replaceChildren(error.message));
   dark.addEventListener("change", draw, { signal });
   signal.addEventListener("abort", draw);
-  return h("figure", box, asTable(label, labels, series, marks));
+  return h("figure", box, asTable(label, labels, series, marks, press));
 }
 
-/** @param {string} label @param {string[]} labels @param {Series[]} series @param {Mark[]} marks */
-function asTable(label, labels, series, marks) {
+/** Which bar is meant, wherever the pointer is above it. */
+const BY_TIME = /** @type {const} */ (["index", { intersect: false }]);
+
+/** @typedef {((first: number, last: number) => void) | undefined} Press */
+
+/**
+ * @param {string} label
+ * @param {string[]} labels
+ * @param {Series[]} series
+ * @param {Mark[]} marks
+ * @param {Press} press
+ */
+function asTable(label, labels, series, marks, press) {
   const details = h("details.as-table", h("summary", "Show as a table"));
   const build = () => {
     const rows = labels.map((name, index) => ({ name, index }));
     details.append(
       table(
         [
-          text("Time", "name"),
+          press
+            ? {
+                head: "Time",
+                cell: ({ name, index }) =>
+                  h("button.link", { type: "button", onclick: () => press(index, index) }, name),
+              }
+            : text("Time", "name"),
           ...series.map((one) => ({
             head: one.label,
             number: true,
@@ -75,7 +99,7 @@ const textsAt = (marks, index) =>
  * @param {string[]} labels
  * @param {Series[]} series
  * @param {Mark[]} marks
- * @param {((index: number) => void) | undefined} press
+ * @param {Press} press
  */
 function settings(labels, series, marks, press) {
   const [ink, grid] = [colour("muted"), colour("line")];
@@ -95,7 +119,10 @@ function settings(labels, series, marks, press) {
         borderColor: colour(one.colour),
         order: one.kind === "line" ? 0 : 1,
         borderWidth: one.kind === "line" ? 2 : 0,
-        pointRadius: labels.length < 2 ? 3 : 0,
+        // A line has no length between a value and none.
+        pointRadius: one.values.map((_, index) =>
+          [index - 1, index + 1].every((next) => one.values[next] == null) ? 2.5 : 0,
+        ),
         pointHitRadius: 8,
         borderRadius: one.stack ? 0 : 2,
         categoryPercentage: 0.86,
@@ -104,10 +131,18 @@ function settings(labels, series, marks, press) {
     options: {
       maintainAspectRatio: false,
       animation: false,
-      interaction: { mode: "index", intersect: false },
+      interaction: { mode: BY_TIME[0], ...BY_TIME[1] },
       // Chart.js goes on with the event afterwards, so the chart must not be gone yet.
-      onClick: (/** @type {any} */ _, /** @type {any[]} */ hits) =>
-        press && hits.length && setTimeout(press, 0, hits[0].index),
+      onClick: (
+        /** @type {any} */ _,
+        /** @type {{index: number}[]} */ hits,
+        /** @type {any} */ drawn,
+      ) => {
+        if (!press || !hits.length) return;
+        const ends = [drawn.$from ?? hits[0].index, hits[0].index];
+        drawn.$from = undefined;
+        setTimeout(press, 0, Math.min(...ends), Math.max(...ends));
+      },
       scales: {
         x: { stacked: true, grid: { display: false }, border: { color: grid }, ticks },
         left: {
@@ -160,7 +195,7 @@ function settings(labels, series, marks, press) {
         },
       },
     },
-    plugins: [markLines(marks)],
+    plugins: [markLines(marks), markDrag],
   };
 }
 
@@ -171,6 +206,26 @@ function stepOf(top) {
     unit && unit * ([0.5, 1, 2, 3, 4, 6, 10, 20, 50].find((it) => top <= 5 * it * unit) ?? 100)
   );
 }
+
+const markDrag = {
+  id: "drag",
+  /** @param {any} chart */
+  beforeDatasetsDraw(chart) {
+    const to = chart.getActiveElements()[0]?.index;
+    if (chart.$from === undefined || to === undefined) return;
+    const { ctx, chartArea: area, scales } = chart;
+    const [left, right] = [chart.$from, to].sort((one, two) => one - two);
+    const half = area.width / chart.data.labels.length / 2;
+    const [start, end] = [
+      scales.x.getPixelForValue(left) - half,
+      scales.x.getPixelForValue(right) + half,
+    ];
+    ctx.save();
+    ctx.fillStyle = colour("line");
+    ctx.fillRect(start, area.top, end - start, area.height);
+    ctx.restore();
+  },
+};
 
 /** @param {Mark[]} marks */
 function markLines(marks) {

@@ -139,10 +139,10 @@ def other_origin(service: str) -> Iterator[str]:
         server.shutdown()
 
 
-@pytest.fixture(params=["own", "other"])
+@pytest.fixture
 def home(request: pytest.FixtureRequest) -> str:
-    """The dashboard's address, on the service's origin and on another."""
-    address: str = request.getfixturevalue(f"{request.param}_origin")
+    """The dashboard's address, on the service's origin. With `at_both_origins`, also on another."""
+    address: str = request.getfixturevalue(f"{getattr(request, 'param', 'own')}_origin")
     return address
 
 

@@ -6,10 +6,14 @@ import json
 from datetime import date
 from pathlib import Path
 
+import pytest
 from django.conf import settings as django_settings
 
 from accounts.models import Membership, User
 from tests import factories
+
+#: For tests of how pages read, write and download. A browser does so from another origin if it is allowed.
+at_both_origins = pytest.mark.parametrize("home", ["own", "other"], indirect=True)
 
 
 class Demo:

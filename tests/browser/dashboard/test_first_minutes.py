@@ -21,6 +21,7 @@ from analytics.replay.execution import run_next
 from tenantadmin.lib.core.formats import span
 from tenantadmin.lib.objectstore import default_store
 from tests import factories
+from tests.browser.dashboard.demo import at_both_origins
 from tests.browser.dashboard.signing_in import sign_in
 from tests.browser.dashboard.watching import edit, watched_dashboard
 
@@ -60,6 +61,7 @@ def newest_link(folder: str) -> str:
     return found[0]
 
 
+@at_both_origins
 def test_from_the_sign_in_to_a_parquet_file(
     demo: Demo, browser: Browser, service: str, home: str, settings: Any, tmp_path: Path
 ) -> None:

@@ -17,6 +17,7 @@ from rules.drafts import create_draft
 from tenantadmin.lib.objectstore import default_store
 from tests.browser.browsing import faults_of_width, pass_frames
 from tests.browser.dashboard.contract_types import MODULES
+from tests.browser.dashboard.demo import at_both_origins
 from tests.browser.dashboard.pages import dashboard_pages
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ PHONE: ViewportSize = {"width": 390, "height": 844}
 CONTRAST = {"runOnly": ["color-contrast"], "resultTypes": ["violations"]}
 
 
+@at_both_origins
 def test_every_page_is_accessible_in_light_and_dark_and_fits_every_window(
     demo: Demo, home: str, open_as: Callable[..., Any]
 ) -> None:

@@ -27,6 +27,7 @@ from tenantadmin.lib.objectstore import default_store
 from tests import factories
 from tests.admin.filling import recommend
 from tests.browser.browsing import faults_of_width, type_sql
+from tests.browser.dashboard.demo import at_both_origins
 from tests.browser.dashboard.watching import edit
 
 if TYPE_CHECKING:
@@ -179,6 +180,7 @@ def test_the_overview_opens_the_28_days_up_to_the_last_with_requests(
         expect(period).to_contain_text(days.format(first, first + timedelta(days=6)))
 
 
+@at_both_origins
 def test_rules_are_edited_with_lint_compared_and_published(
     demo: Demo, home: str, open_as: Callable[..., Any]
 ) -> None:

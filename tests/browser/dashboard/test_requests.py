@@ -11,6 +11,7 @@ import pytest
 from django.db.models.functions import Now
 from playwright.sync_api import expect
 
+from logs.models import Partition
 from rules.models import Marker
 from rules.ruleset import read_ruleset
 
@@ -22,6 +23,47 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.browser
 
 
+def test_what_happened_at_an_hour(demo: Demo, own_origin: str, open_as: Callable[..., Any]) -> None:
+    """From a bar of the overview to the slowest request of an hour, and the same hour of the day before."""
+    day = Partition.objects.filter(tenant_id=demo.tenant).latest("day").day - timedelta(days=1)
+    with open_as(demo.admin, own_origin, f"/t/{demo.tenant}/overview?period={day}") as dashboard:
+        page = dashboard.page
+        page.click("figure:has([aria-label^='Requests by hour']) summary")
+        page.click("figure:has([aria-label^='Requests by hour']) td button:text-is('09:00')")
+        page.wait_for_url(f"**from={day}T09**&to={day}T10**")
+        expect(page.locator("main")).to_contain_text(f"{day} 09:00:00 UTC to {day} 10:00:00 UTC")
+        shown = page.locator(".request summary > :first-child").all_inner_texts()
+        assert {text[:13] for text in shown} == {f"{day} 09"}
+
+        page.select_option("select[name=sort]", "-responseTimeMs")
+        page.click("main >> text=Show")
+        page.wait_for_url(f"**from={day}T09**sort=-responseTimeMs")
+        expect(page.locator("main .page-head")).to_contain_text("slowest first")
+
+        page.click("text=Compare with the day before")
+        page.wait_for_url("**compare=1**")
+        over_time = page.locator("figure:has([aria-label='Requests over time'])")
+        over_time.locator("summary").click()
+        expect(over_time.locator("th", has_text="All, the day before")).to_be_visible()
+
+        # A drag over several of the sixty bars of an hour.
+        expect(over_time.locator(".chart")).to_have_attribute("data-drawn", "true")
+        over_time.locator("summary").click()
+        over_time.locator("canvas").scroll_into_view_if_needed()
+        area = over_time.locator("canvas").bounding_box()
+        assert area
+        y = area["y"] + area["height"] / 2
+        page.mouse.move(area["x"] + area["width"] * 0.3, y)
+        page.mouse.down()
+        page.mouse.move(area["x"] + area["width"] * 0.6, y, steps=5)
+        page.mouse.up()
+        page.wait_for_url(re.compile(f"from={day}T09%3A[12].*&to={day}T09%3A[345].*compare=1"))
+        page.click("text=Later")
+        page.wait_for_url(re.compile(f"from={day}T09%3A[345].*"))
+        page.click("text=Whole days")
+        page.wait_for_url(f"**from={day}&to={day}&**")
+
+
 def test_requests_are_filtered_turned_over_and_explained(
     demo: Demo, home: str, open_as: Callable[..., Any]
 ) -> None:
@@ -31,8 +73,8 @@ def test_requests_are_filtered_turned_over_and_explained(
         expect(rows).to_have_count(50)
         assert set(page.locator(".request .badge").all_inner_texts()) == {"Miss"}
         first = rows.first.inner_text()
-        page.click("text=Older >> nth=0")
-        page.wait_for_selector("h2:has-text('Older requests')")
+        page.click("text=Next page >> nth=0")
+        page.wait_for_selector("h2:has-text('More requests')")
         assert rows.first.inner_text() != first
         page.go_back()
         page.wait_for_selector("h2:text-is('Requests')")

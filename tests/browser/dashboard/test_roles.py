@@ -13,6 +13,7 @@ from accounts.tenants.lifecycle import delete_tenant
 from rules.models import Marker
 from tenantadmin.lib.core.request_context import acting_for
 from tests import factories
+from tests.browser.dashboard.demo import at_both_origins
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -93,6 +94,7 @@ def words(page: Page) -> set[str]:
     return set(page.locator("main .button").all_inner_texts())
 
 
+@at_both_origins
 def test_a_person_is_invited_accepts_is_promoted_and_removed(
     demo: Demo, home: str, open_as: Callable[..., Any]
 ) -> None:

@@ -198,7 +198,7 @@ class _Handler(Handler):
         face = self.server
         columns = {"adapterType": face.adapter, "userAgent": self.headers.get("User-Agent")}
         beside = found.session if found else Session(None, columns)  # type: ignore[arg-type]  # runs nothing
-        face.gateway.note(face.tenant_id, beside, status, operation, user=found and found.user)
+        face.gateway.note(face.tenant_id, beside, status, operation, user=found.user if found else None)
 
 
 class DatabricksFace(HttpFace):

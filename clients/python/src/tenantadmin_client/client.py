@@ -313,7 +313,7 @@ class Client:
         )
 
     def requests(self, tenant: str, **filters: Any) -> Iterator[dict[str, Any]]:
-        """Yield the requests of the log, newest first.
+        """Yield the requests of the log, newest first unless ``sort`` is given.
 
         ``filters`` are the parameters of the contract; ``from_`` is ``from``.
         """

@@ -38,8 +38,15 @@ _MAX_ELEMENTS = 200
 _MAX_CHARACTERS = 100_000
 
 Tenant = Annotated[str, Field(description="The id of a tenant, from list_tenants.")]
-First = Annotated[str, Field(description="The first day, YYYY-MM-DD.")]
-Last = Annotated[str, Field(description="The last day, YYYY-MM-DD; it counts too.")]
+First = Annotated[
+    str, Field(description="The first day, YYYY-MM-DD. `traffic` also takes a date-time with its zone.")
+]
+Last = Annotated[
+    str,
+    Field(
+        description="The last day, YYYY-MM-DD; it counts too. `traffic` also takes the date-time after it."
+    ),
+]
 Start = Annotated[
     int | None,
     Field(ge=0, description="Leaves out so many elements of each list: `next` of the last answer."),
@@ -156,13 +163,24 @@ class Tools:
             str | None, Field(description="Only requests whose SQL contains this text.")
         ] = None,
         limit: Annotated[int | None, Field(ge=1, le=_MAX_ELEMENTS, description="Requests of one page.")] = 50,
+        sort: Annotated[
+            str | None,
+            Field(description="`-responseTimeMs` for the slowest first; by default the newest first."),
+        ] = None,
         cursor: Annotated[
             str | None, Field(description="`cursor` in `_links.next` of the page before this one.")
         ] = None,
         start: Start = 0,
     ) -> str:
-        """List requests of the log, newest first."""
-        given = {"from": first, "to": last, "status": status, "rule": rule, "statement": statement}
+        """List requests of the log."""
+        given = {
+            "from": first,
+            "to": last,
+            "sort": sort,
+            "status": status,
+            "rule": rule,
+            "statement": statement,
+        }
         params = {
             name: value
             for name, value in {**given, "cursor": cursor, "limit": f"{limit or 50}"}.items()

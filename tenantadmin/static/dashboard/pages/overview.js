@@ -4,6 +4,7 @@ import { call, hasStatus } from "../api.js";
 import { chart, loadCharts } from "../charts.js";
 import { emptyDay, readActivity } from "../days.js";
 import { readSetup } from "../firsthour.js";
+import { later } from "../histogram.js";
 import * as f from "../format.js";
 import { can, listed, tenants } from "../people.js";
 import { daysOf, inAddress, nameOf, noRequestsIn, periodHead } from "../periods.js";
@@ -33,7 +34,8 @@ import { verdict } from "../verdict.js";
 import { verification } from "../verify.js";
 
 /**
- * @typedef {{name: string, day: string, hits: number, misses: number, notCached: number}} Bucket
+ * @typedef {{name: string, href: string, hits: number, misses: number, notCached: number}} Bucket
+ *   `href` leads to what was then
  */
 
 /** @type {Show} */
@@ -161,7 +163,7 @@ function figures({ tenant, query }, { from, to: last, total, change, before }, m
  */
 function traffic(context, label, buckets, marks) {
   const deeper = (/** @type {number} */ index) => {
-    if (buckets[index].day) go(to(context.tenant, "overview", { period: buckets[index].day }));
+    if (buckets[index].href) go(buckets[index].href);
   };
   return chart({
     label,
@@ -204,13 +206,13 @@ async function year(context, period, activity) {
   ]);
   const buckets = activity.days.map(({ day: name, hits, storedMisses: misses, notCached }) => ({
     name: f.dayShort(name),
-    day: name,
+    href: to(tenant, "overview", { period: name }),
     hits,
     misses,
     notCached,
   }));
   const marks = history.changes.flatMap((change) => {
-    const index = buckets.findIndex((one) => one.day === change.changedAt.slice(0, 10));
+    const index = activity.days.findIndex(({ day }) => day === change.changedAt.slice(0, 10));
     return index < 0 ? [] : [{ index, text: changeText(change) }];
   });
   return h(
@@ -280,7 +282,9 @@ async function inDays(context, period, activity) {
         context,
         `${label}, ${day && !isDay ? "until " : ""}${f.periodName(period)}`,
         ...fromTimeline(timeline, isDay ? (at) => at.slice(11, 16) : f.dayShort, (at) =>
-          isDay ? "" : at.slice(0, 10),
+          isDay
+            ? to(tenant, "traffic", { from: at, to: later(at, 3_600_000) })
+            : to(tenant, "overview", { period: at.slice(0, 10) }),
         ),
       ),
     ),
@@ -306,7 +310,7 @@ async function inDays(context, period, activity) {
 function fromTimeline(timeline, name, deeper) {
   const buckets = timeline.buckets.map(({ at, hits, misses, notCached }) => ({
     name: name(at),
-    day: hits + misses ? deeper(at) : "",
+    href: hits + misses ? deeper(at) : "",
     hits,
     misses: misses - notCached,
     notCached,

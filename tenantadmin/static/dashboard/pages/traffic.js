@@ -1,9 +1,10 @@
-// The requests of the log, newest first. A row opens what the rules did with it, and why.
+// The requests of the log, and when they were. A row opens what the rules did with it, and why.
 
 import { call } from "../api.js";
 import { emptyDay, readActivity } from "../days.js";
 import * as f from "../format.js";
 import { filters } from "../forms.js";
+import { daysOf, histogram } from "../histogram.js";
 import { readRules } from "../rulenames.js";
 import { MISSES, status, statusChoices } from "../statuses.js";
 import {
@@ -21,7 +22,6 @@ import {
   select,
   to,
 } from "../ui.js";
-import { explain } from "./explain.js";
 
 /** @typedef {Contract.LoggedTraffic} Row */
 
@@ -29,8 +29,17 @@ const FILTERS = ["status", "rule", "user", "statement", "queryHash", "minMs"];
 /** The longest `statement` that the service takes. */
 const LONGEST = 1000;
 
+const SORTS = /** @type {const} */ ({
+  "-timestamp": "newest first",
+  timestamp: "oldest first",
+  "-responseTimeMs": "slowest first",
+  "-warehouseExecutionTimeMs": "longest in the warehouse first",
+  "-responseSize": "largest first",
+});
+
 /** @type {Show} */
-export async function show({ tenant, query, signal }) {
+export async function show(context) {
+  const { tenant, query, signal } = context;
   const today = f.today();
   /** @type {Texts} */
   const chosen = { from: f.addDays(today, -6), to: today, ...Object.fromEntries(query) };
@@ -40,23 +49,32 @@ export async function show({ tenant, query, signal }) {
       "GET /tenants/{tenant}/requests",
       {
         tenant,
-        ...chosen,
-        status: /** @type {any} */ (chosen.status),
-        minMs: chosen.minMs ? Number(chosen.minMs) : undefined,
+        .../** @type {any} */ (chosen),
+        compare: undefined,
       },
       { signal },
     ),
   ]);
   const next = nextOf(page);
+  const head = (/** @type {string} */ name, /** @type {keyof typeof SORTS} */ sort) =>
+    h(
+      "a",
+      { href: to(tenant, "traffic", { ...chosen, cursor: "", sort }), title: `${SORTS[sort]}` },
+      name,
+    );
   const isFiltered = FILTERS.some((name) => chosen[name]);
   return h(
     "div",
     pageHead(
       "Requests",
-      "All log entries, newest first. Days are in UTC, times in your zone.",
+      `All log entries, ${SORTS[/** @type {keyof typeof SORTS} */ (chosen.sort || "-timestamp")]}. Days are in UTC, times in your zone.`,
       a(to(tenant, "sql", { sql: page.sql }), "The same rows in SQL"),
     ),
-    filters((given) => to(tenant, "traffic", given), fields(chosen, rules)),
+    filters(
+      (given) => to(tenant, "traffic", { ...given, ...kept(chosen, given) }),
+      fields(chosen, rules),
+    ),
+    !chosen.cursor && histogram(context, chosen),
     page.missReasons &&
       panel(
         "Why they were misses",
@@ -68,23 +86,26 @@ export async function show({ tenant, query, signal }) {
       ),
     page.requests.length
       ? panel(
-          chosen.cursor ? "Older requests" : "Requests",
+          chosen.cursor ? "More requests" : "Requests",
           [
-            chosen.cursor && a(to(tenant, "traffic", { ...chosen, cursor: "" }), "Newest"),
-            next && a(to(tenant, "traffic", { ...chosen, cursor: next }), "Older"),
+            chosen.cursor && a(to(tenant, "traffic", { ...chosen, cursor: "" }), "First page"),
+            next && a(to(tenant, "traffic", { ...chosen, cursor: next }), "Next page"),
           ],
           h(
             "div.request-heads",
-            { "aria-hidden": "true" },
-            ["When", "Status", "Statement", "Rule", "User", "Response"].map((name) =>
-              h("span", name),
-            ),
+            head("When", "-timestamp"),
+            ["Status", "Statement", "Rule", "User"].map((name) => h("span", name)),
+            head("Response", "-responseTimeMs"),
           ),
           page.requests.map((row) => request(tenant, row, rules)),
           next &&
             h(
               "p.more",
-              h("a.button", { href: to(tenant, "traffic", { ...chosen, cursor: next }) }, "Older"),
+              h(
+                "a.button",
+                { href: to(tenant, "traffic", { ...chosen, cursor: next }) },
+                "Next page",
+              ),
             ),
         )
       : isFiltered || chosen.cursor
@@ -99,18 +120,31 @@ export async function show({ tenant, query, signal }) {
   );
 }
 
+/**
+ * @param {Texts} chosen
+ * @param {Texts} given by the form, which has days alone
+ * @returns {Texts} what stays: the comparison, and times whose days stay
+ */
+function kept({ from, to: until, compare = "" }, given) {
+  const [first, last] = daysOf({ from, to: until });
+  const isSame = given.from === first && given.to === last;
+  return isSame ? { from, to: until, compare } : { compare };
+}
+
 /** @param {Texts} chosen @param {Rules} rules */
 function fields(chosen, rules) {
+  const [first, last] = daysOf(chosen);
   const text = (/** @type {string} */ name, /** @type {Props} */ props) =>
     input(name, chosen[name], props);
   return [
-    field("From", text("from", { type: "date", required: true })),
-    field("To", text("to", { type: "date", required: true })),
+    field("From", input("from", first, { type: "date", required: true })),
+    field("To", input("to", last, { type: "date", required: true })),
     field("Status", select("status", statusChoices, chosen.status ?? "")),
     field("Rule", rules.choice("rule", chosen.rule)),
     field("User", text("user")),
     field("Part of the statement", text("statement", { maxlength: LONGEST })),
     field("At least ms", text("minMs", { type: "number", min: 0 })),
+    field("Order", select("sort", Object.entries(SORTS), chosen.sort ?? "")),
     chosen.queryHash && field("Hash of the query", text("queryHash")),
   ];
 }
@@ -164,5 +198,8 @@ function open(tenant, { queryHash, statement, logId, day }, body) {
     );
   const output = h("div");
   fill(body, acts, output);
-  explain(tenant, { logId, day }, output);
+  import("./explain.js").then(
+    ({ explain }) => explain(tenant, { logId, day }, output),
+    (error) => fill(output, error.message),
+  );
 }

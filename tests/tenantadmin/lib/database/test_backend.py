@@ -1,0 +1,99 @@
+"""The health check of connections: it asks the server only if the socket says that something has happened."""
+
+from __future__ import annotations
+
+import select
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, cast
+
+import pytest
+from django.db import connection, connections
+from django.db.backends.postgresql import base
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from django.db.backends.base.base import BaseDatabaseWrapper
+
+    from tenantadmin.lib.database.postgresql.base import DatabaseWrapper
+
+pytestmark = pytest.mark.django_db
+
+
+@contextmanager
+def connect() -> Iterator[DatabaseWrapper]:
+    """Open a connection of its own to the database of the tests."""
+    wrapper = cast("DatabaseWrapper", connections.create_connection("default"))
+    wrapper.settings_dict = connection.settings_dict
+    wrapper.connect()
+    yield wrapper
+    wrapper.close()
+
+
+@pytest.fixture
+def other() -> Iterator[DatabaseWrapper]:
+    with connect() as wrapper:
+        yield wrapper
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """Return what the server was asked, and whether it answered."""
+    asked: list[bool] = []
+    ask = base.DatabaseWrapper.is_usable
+
+    def count(wrapper: base.DatabaseWrapper) -> bool:
+        asked.append(ask(wrapper))
+        return asked[-1]
+
+    monkeypatch.setattr(base.DatabaseWrapper, "is_usable", count)
+    return asked
+
+
+def run(wrapper: BaseDatabaseWrapper, statement: str) -> object:
+    with wrapper.cursor() as cursor:
+        cursor.execute(statement)
+        return cursor.fetchone() if cursor.description else None
+
+
+def wait_until_readable(wrapper: DatabaseWrapper) -> None:
+    assert select.select([wrapper.connection.pgconn.socket], [], [], 20)[0]
+
+
+def test_a_quiet_connection_is_usable_without_a_query(other: DatabaseWrapper, asked: list[bool]) -> None:
+    run(other, "SELECT 1")
+    assert other.is_usable()
+    assert asked == []
+
+
+def test_a_connection_that_the_server_ended_is_not(other: DatabaseWrapper, asked: list[bool]) -> None:
+    pid = other.connection.info.backend_pid
+    run(connection, f"SELECT pg_terminate_backend({pid}, 5000)")
+    wait_until_readable(other)
+    assert not other.is_usable()
+    assert asked == [False]
+
+
+def test_a_server_that_has_something_to_tell_is_asked(other: DatabaseWrapper, asked: list[bool]) -> None:
+    run(other, "LISTEN news")
+    with connect() as sender:
+        run(sender, "NOTIFY news")
+    wait_until_readable(other)
+    assert other.is_usable()
+    assert asked == [True]
+    assert other.is_usable()
+    assert asked == [True]
+
+
+def test_a_failed_transaction_is_not_usable(other: DatabaseWrapper, asked: list[bool]) -> None:
+    other.set_autocommit(False)
+    with pytest.raises(Exception, match="division by zero"):
+        run(other, "SELECT 1 / 0")
+    assert not other.is_usable()
+    assert asked == [False]
+    other.rollback()
+
+
+def test_a_closed_connection_is_not_usable(other: DatabaseWrapper) -> None:
+    other.close()
+    assert not other.is_usable()
