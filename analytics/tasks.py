@@ -23,6 +23,8 @@ from analytics.advice.follow import find_tenants_to_measure, measure_tenant_effe
 from analytics.advice.recommend import queue_mining
 from analytics.advice.search import find_tenants_to_mine, run_mining
 from analytics.assessments.removal import remove_old_assessments
+from analytics.jobs.alerts import evaluate_service, evaluate_tenant
+from analytics.jobs.digests import delete_old_exchanges, make_due_digests
 from analytics.models import Build
 from analytics.numbers.by_hours import build_part
 from analytics.numbers.days import find_stale_days, rebuild_day
@@ -39,8 +41,6 @@ from analytics.queues import ALERTS, DIGESTS, MININGS, note_beat
 from analytics.replay.execution import run_next
 from analytics.replay.runs import delete_old_replays
 from analytics.watch.alerts import delete_old_messages
-from analytics.watch.digests import delete_old_exchanges, make_due_digests
-from analytics.watch.evaluating import evaluate_service, evaluate_tenant
 from analytics.words.alerts import ALERT_MAILS, ALERT_WEBHOOKS
 from analytics.words.digests import DIGEST_MAILS
 from logs.notifications import receive_events, take_next

@@ -20,13 +20,13 @@ from analytics.models import DayRollup
 from analytics.numbers.executions import EXECUTIONS, keep_sql
 from analytics.numbers.store import new_engine, replay_engine
 from analytics.numbers.tables import ROLLUP_VERSION
-from analytics.replay.compare import replay
 from analytics.replay.load import DayFile, Job
+from analytics.replay.replayer import replay
 from analytics.reports.savings import find_source, forget, read_savings
 from analytics.watch.alert_kinds import BASE_DAYS, KINDS, alert_sql
 from analytics.watch.facts import LOOK_BACK_DAYS, Changes, DigestPeriod
 from analytics.watch.reading import LogDay, open_log
-from analytics.watch.sections import make_document
+from analytics.words.sections import make_document
 from bench.harness import console, measure_apart
 from logs.audit import Reader
 from logs.layout import DAY_MS, partition_key, rollup_key

@@ -20,9 +20,9 @@ import duckdb
 
 from analytics.advice.mine import mine
 from analytics.demo.logs import LogPlan, compact_days, read_demo, write_logs
-from analytics.replay.compare import replay
 from analytics.replay.execution import NICENESS
 from analytics.replay.load import Job
+from analytics.replay.replayer import replay
 from bench.harness import Compared, medians_in_turn, p95, show, time_of
 from logs.quoting import quote_name, quote_texts
 from rules.language import read_rules

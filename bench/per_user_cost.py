@@ -13,8 +13,8 @@ import duckdb
 import msgspec
 
 from analytics.demo.logs import compact_days
-from analytics.replay.compare import replay
 from analytics.replay.load import Job
+from analytics.replay.replayer import replay
 from bench.harness import console
 from rules.language import Action, read_rules
 from tenantadmin.lib.objectstore import LocalStore

@@ -14,7 +14,7 @@ from django.db import connection
 from django.test import Client, TransactionTestCase
 
 from accounts import budgets
-from accounts.access.rights import clear_principal_cache
+from accounts.access import rights
 from tenantadmin.lib.core.forks import freeze_objects
 from tests.emptying import empty_database
 from tests.objects import use_store
@@ -103,6 +103,11 @@ def _rights_are_guarded() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(BaseHandler, "get_response", guarded)
         yield
+
+
+def clear_principal_cache() -> None:
+    """Have the rights of callers read again by this process."""
+    rights._principal_cache.clear()
 
 
 @pytest.fixture(autouse=True)

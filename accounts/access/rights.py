@@ -124,12 +124,6 @@ def latest_rights(principal: Principal) -> Principal:
     return Principal(claims=principal.claims, rights=read_rights(principal.claims))
 
 
-def clear_principal_cache() -> None:
-    """Clear the cache of callers and their rights, in this process only."""
-    with _cache_lock:
-        _principal_cache.clear()
-
-
 def read_rights(claims: Claims, *, is_use: bool = False) -> Rights:
     """Read what the database allows the subject of ``claims`` now; note that its token is used, if it is.
 

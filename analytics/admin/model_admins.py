@@ -35,8 +35,8 @@ from analytics.models import (
 )
 from analytics.reports.traffic import read_health
 from analytics.watch.alerts import describe_channel
-from analytics.watch.verdict import find_open
 from analytics.words.digests import render_digest
+from analytics.words.verdict import describe_open
 from logs.pending import pending_days_of
 from tenantadmin.lib.core import formats
 from tenantadmin.lib.core.timestamps import now
@@ -257,7 +257,7 @@ class TenantAdmin(ReadOnlyAdmin):
             .order_by()
             .values_list("pk", Subquery(owners.values("user__email")[:1]))
         )
-        findings = find_open(key for key in keys if health[key].has_findings)
+        findings = describe_open(key for key in keys if health[key].has_findings)
         failed = Build.objects.to_repair().filter(tenant_id__in=keys).order_by()
         counts = dict(failed.values_list("tenant_id").annotate(builds=Count("pk")))
         changes = read_last_changes(keys)

@@ -12,10 +12,12 @@ import msgspec
 from msgspec import Meta
 
 from analytics.advice.estimate import STATEMENT_COLUMNS
-from analytics.replay.compare import Replayer, render_counts, replay, round_half_up
+from analytics.replay.bounds import render_counts
+from analytics.replay.compare import round_half_up
 from analytics.replay.count import KEPT, bill_executions, compare_bills
 from analytics.replay.figures import gain_of
 from analytics.replay.load import NUMBER_OF, load_requests
+from analytics.replay.replayer import Replayer, replay
 from analytics.replay.result import (
     BilledRange,
     Bounds,

@@ -21,20 +21,16 @@ from accounts.routes import route
 from accounts.serializers.fields import EmailField
 from accounts.serializers.users import Rotation
 from accounts.viewsets import AppViewSet, require_tenant_scope
-from analytics.watch.alert_kinds import KINDS, TENANT_KINDS, AlertKindDocument
+from analytics.watch.alert_kinds import TENANT_KINDS
 from analytics.watch.alerts import (
     CHANNEL_TYPES,
     MAX_ALERTS,
     MAX_CHANNELS,
     PAGERDUTY_URL,
     AlertDeliveryDocument,
-    AlertDocument,
-    AlertFiringDocument,
     create_alert,
     delete_alert,
-    describe_alert,
     describe_delivery,
-    describe_firing,
     firing_of,
     list_alerts,
     list_deliveries,
@@ -42,8 +38,16 @@ from analytics.watch.alerts import (
     read_alert,
     replace_alert,
     rotate_secret,
-    send_test,
 )
+from analytics.words.alert_numbers import (
+    AlertDocument,
+    AlertFiringDocument,
+    AlertKindDocument,
+    describe_alert,
+    describe_firing,
+    list_kinds,
+)
+from analytics.words.alerts import send_test
 from tenantadmin.lib.core.errors import Forbidden
 from tenantadmin.lib.core.outgoing import MAX_URL, check_url, parse_exceptions
 from tenantadmin.lib.core.structs import JsonStruct, Success
@@ -206,7 +210,7 @@ class AlertViewSet(AppViewSet):
                     items=(item(alert.name, href(alert.pk)) for alert in alerts),
                 ),
                 alerts=[self._describe(alert) for alert in alerts],
-                kinds=list(KINDS.values()),
+                kinds=list_kinds(),
                 limit=MAX_ALERTS,
             )
         )

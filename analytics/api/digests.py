@@ -24,9 +24,9 @@ from accounts.routes import route
 from accounts.serializers.history import PageParameters
 from accounts.viewsets import AppViewSet
 from analytics.advice.recommend import describe_open_recommendations
+from analytics.jobs.digests import ModelExchangeDocument, list_exchanges
 from analytics.models import DigestFrequency
 from analytics.reports.traffic import TenantWeek, list_weeks
-from analytics.watch.digests import ModelExchangeDocument, list_exchanges
 from analytics.watch.preferences import (
     DigestPreferenceDocument,
     InvalidUnsubscribeLink,
@@ -36,7 +36,7 @@ from analytics.watch.preferences import (
     set_preference,
     unsubscribe,
 )
-from analytics.watch.verdict import Verdict, find_closing_of_all, read_verdict
+from analytics.watch.verdict import find_closing_of_all
 from analytics.words.digests import (
     FORMS,
     JSON,
@@ -46,6 +46,7 @@ from analytics.words.digests import (
     read_digest,
     render_digest,
 )
+from analytics.words.verdict import Verdict, read_verdict
 from logs.serializers import DAY, MONTH, YEAR
 from tenantadmin.lib.core.structs import JsonStruct
 from tenantadmin.lib.http.hal import (

@@ -41,8 +41,8 @@ from analytics.demo.logs import (
     write_later_day,
 )
 from analytics.demo.profile import PROFILE_DAYS, Draft, Profile
+from analytics.jobs.digests import make_digest
 from analytics.replay.runs import queue_replay
-from analytics.watch.digests import make_digest
 from analytics.watch.facts import DigestPeriod
 from rules.drafts import create_draft, list_drafts
 from rules.ruleset import read_ruleset

@@ -26,8 +26,8 @@ from accounts.revisions import DocumentHistory
 from accounts.tenants.pricing import Pricing
 from analytics.models import ReplayRun
 from analytics.numbers.store import replay_engine
-from analytics.replay.compare import replay
 from analytics.replay.load import DayFile, Gateway, Job, Marker, Ruleset
+from analytics.replay.replayer import replay
 from analytics.replay.sample import Sampling
 from logs.partitions import partitions_with_file
 from rules.language import read_rules

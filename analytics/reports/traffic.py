@@ -157,6 +157,11 @@ class _Order:
         self.keys: Mapping[str, bool] = chosen | newest | chosen
 
     @property
+    def names(self) -> list[str]:
+        """What a cursor names the order by: nothing if it is the newest first, as in earlier releases."""
+        return [] if self.sort == NEWEST_FIRST else [self.sort]
+
+    @property
     def column(self) -> str:
         """The column that the list is sorted by."""
         return next(iter(self.keys))
@@ -166,7 +171,11 @@ class _Order:
         return f"{self.column} {_DIRECTIONS[self.keys[self.column]]}"
 
     def __str__(self) -> str:
-        placed = [f"{name} {_DIRECTIONS[descends]}" for name, descends in self.keys.items()]
+        placed = [
+            # Each entry has a day.
+            f"{name} {_DIRECTIONS[descends]}" if name != "day" else "day DESC"
+            for name, descends in self.keys.items()
+        ]
         # Entries without a logId can share time and day. Their other columns give them one order in every
         # query; rows that agree in all columns look the same.
         return ", ".join([*placed, *(name for name in _COLUMNS if name not in self.keys)])
@@ -195,11 +204,12 @@ class _Place:
         Raises:
             BadRequest: it is no cursor of this list in this order.
         """
-        sort, *texts, given = read_cursor(cursor, (str, *(str for _ in order.keys), int))
-        if sort != order.sort or given < 1:
+        named = order.names
+        *texts, given = read_cursor(cursor, (*(str for _ in [*named, *order.keys]), int))
+        if texts[: len(named)] != named or given < 1:
             raise invalid_cursor()
         try:
-            values = tuple(map(_read_value, order.keys, texts))
+            values = tuple(map(_read_value, order.keys, texts[len(named) :]))
         except ValueError:
             raise invalid_cursor() from None
         return cls(order, values, given)
@@ -214,8 +224,11 @@ class _Place:
         return cls(order, values, given)
 
     def cursor(self) -> str:
-        texts = ["" if value is None else f"={value}" for value in self.values]
-        return write_cursor([self.order.sort, *texts, self.given])
+        texts = [
+            "" if value is None else f"={value}" if name == "logId" else f"{value}"
+            for name, value in zip(self.order.keys, self.values, strict=True)
+        ]
+        return write_cursor([*self.order.names, *texts, self.given])
 
     def condition(self) -> str:
         """Return the SQL condition for the rows at this place and after it."""
@@ -238,12 +251,11 @@ def _read_value(name: str, text: str) -> str | int | None:
     """
     if not text:
         return None
-    value = text[1:]
     if name == "logId":
-        return value
+        return text[1:]
     if name == "day":
-        return date.fromisoformat(value).isoformat()
-    number = int(value)
+        return date.fromisoformat(text).isoformat()
+    number = int(text)
     if abs(number) >= 2**63:
         raise ValueError("The number has more than 64 bits.")
     return number

@@ -9,9 +9,8 @@ value is null, and the alert stays as it is.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias
-
-from msgspec import Meta
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from analytics.models import AlertKind
 from analytics.published.queries import PublishedQuery
@@ -19,8 +18,6 @@ from analytics.reports.sql import LEAK_FINDINGS, STALE_TOTALS, leak_findings_sql
 from logs.definitions import ERROR, HIT, MEASURED_MISS, REQUEST
 from logs.layout import DAY_MS, HOUR_MS
 from rules.tables.warehouse import ANY_TABLES, WarehouseTables
-from tenantadmin.lib.core import formats
-from tenantadmin.lib.core.structs import JsonStruct, one_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -181,41 +178,39 @@ _MAX_THRESHOLD: Final[Mapping[AlertUnit, float]] = {
 }
 
 
-class AlertKindDocument(JsonStruct):
-    """A kind of alert: what its number is, and the defaults of an alert of this kind."""
+@dataclass(frozen=True, slots=True)
+class KindOfAlert:
+    """A kind of alert: what its number is measured in, and the defaults of an alert of this kind.
 
-    component = "AlertKindDescription"
+    Attributes:
+        unit: of the number and the threshold.
+        query: the name of the published query of the number; None if it is not about entries of the log.
+        is_service: the number is about the whole service.
+    """
 
-    kind: Annotated[str, one_of(TENANT_KINDS)]
-    about: Annotated[
-        str,
-        Meta(description="What the number is. `{value}` is the number with its unit."),
-    ]
-    unit: Annotated[AlertUnit, Meta(description="The unit of number and threshold.")]
-    threshold: Annotated[float, Meta(description="The threshold of an alert that gives none.")]
+    kind: str
+    unit: AlertUnit
+    threshold: float
     max_threshold: float
     window_unit: AlertWindowUnit | None
-    window: Annotated[int | None, Meta(description="The window of an alert that gives none.")]
+    window: int | None
     max_window: int | None
-    query: Annotated[
-        str | None,
-        Meta(description="The published query of the number; null if it is not about entries of the log."),
-    ]
+    query: str | None
+    is_service: bool
 
 
 def _kind(
     kind: AlertKind,
-    about: str,
     unit: AlertUnit,
     threshold: float,
     *,
     hours: int | None = None,
     days: int | None = None,
-) -> AlertKindDocument:
+    is_service: bool = False,
+) -> KindOfAlert:
     query = ALERT_QUERIES.get(kind)
-    return AlertKindDocument(
+    return KindOfAlert(
         kind=kind.value,
-        about=about,
         unit=unit,
         threshold=float(threshold),
         max_threshold=float(_MAX_THRESHOLD[unit]),
@@ -223,106 +218,27 @@ def _kind(
         window=hours or days,
         max_window=168 if hours else 7 if days else None,
         query=query.name if query else None,
+        is_service=is_service,
     )
 
 
 _KINDS: Final = (
-    _kind(
-        AlertKind.HIT_RATE_FELL,
-        "The hit rate of the last {window} h of the log is {value} below the hit rate of the "
-        f"{BASE_DAYS} days before",
-        "points",
-        10,
-        hours=24,
-    ),
-    _kind(AlertKind.LOG_LATE, "The newest entry of the log is {value} old", "minutes", 120),
-    _kind(
-        AlertKind.ERRORS,
-        "{value} of the log entries of the last {window} h failed",
-        "percent",
-        5,
-        hours=1,
-    ),
-    _kind(
-        AlertKind.STALE_RISK,
-        "{value} of the hits of the last days of the log (days: {window}) were older than a change of a "
-        "table that they read",
-        "percent",
-        1,
-        days=1,
-    ),
-    _kind(
-        AlertKind.LEAK,
-        "Statements whose result depends on the user and was served to several users, in the last days of "
-        "the log (days: {window}): {value}",
-        "statements",
-        1,
-        days=1,
-    ),
-    _kind(
-        AlertKind.SAVINGS_FELL,
-        "The warehouse time that hits saved in the last {window} h of the log is {value} below the time of "
-        f"the {BASE_DAYS} days before, per hour",
-        "percent",
-        30,
-        hours=168,
-    ),
-    _kind(AlertKind.BUILD_FAILED, "Summaries whose last build failed: {value}", "builds", 1),
+    _kind(AlertKind.HIT_RATE_FELL, "points", 10, hours=24),
+    _kind(AlertKind.LOG_LATE, "minutes", 120),
+    _kind(AlertKind.ERRORS, "percent", 5, hours=1),
+    _kind(AlertKind.STALE_RISK, "percent", 1, days=1),
+    _kind(AlertKind.LEAK, "statements", 1, days=1),
+    _kind(AlertKind.SAVINGS_FELL, "percent", 30, hours=168),
+    _kind(AlertKind.BUILD_FAILED, "builds", 1),
 )
 #: In the order of the documentation.
-KINDS: Final[Mapping[str, AlertKindDocument]] = {kind.kind: kind for kind in _KINDS}
+KINDS: Final[Mapping[str, KindOfAlert]] = {kind.kind: kind for kind in _KINDS}
 #: The kinds of the whole service, whose numbers have another meaning.
-SERVICE_KINDS: Final[Mapping[str, AlertKindDocument]] = {
+SERVICE_KINDS: Final[Mapping[str, KindOfAlert]] = {
     kind.kind: kind
     for kind in (
-        _kind(AlertKind.LOG_LATE, "The last build of any tenant's day was {value} ago", "minutes", 60),
-        _kind(AlertKind.BUILD_FAILED, "Builds that fail again and again: {value}", "builds", 1),
-        _kind(AlertKind.QUEUE_AGE, "The build that waits longest waits for {value}", "minutes", 30),
+        _kind(AlertKind.LOG_LATE, "minutes", 60, is_service=True),
+        _kind(AlertKind.BUILD_FAILED, "builds", 1, is_service=True),
+        _kind(AlertKind.QUEUE_AGE, "minutes", 30, is_service=True),
     )
 }
-
-
-def describe_number(
-    kind: AlertKindDocument, *, value: float, before: float | None, threshold: float, window: int | None
-) -> str:
-    """Return a sentence with the number and the threshold of an alert."""
-    said = describe_value(kind, value=value, before=before)
-    if before is None:
-        said = kind.about.replace("{value}", said).replace("{window}", str(window))
-    else:
-        said = f"The last {window} h of the log have {said}"
-    return f"{said} (threshold: {show_number(kind, threshold)})."
-
-
-def describe_value(kind: AlertKindDocument, *, value: float, before: float | None) -> str:
-    """Return the number of an alert in words. If it is a difference, say both of its parts.
-
-    ``before`` is the part of the days before: a hit rate in percent, or saved milliseconds per hour.
-    """
-    if before is None:
-        return show_number(kind, value)
-    if kind.unit == "points":
-        # Both are rounded, so their difference may lie outside of 0 to 100.
-        rates = (min(max(rate, 0), 100) for rate in (before - value, before))
-        recent, earlier = (formats.percent(rate / 100) for rate in rates)
-        said = f"a hit rate of {recent}, against {earlier}"
-    else:
-        recent, earlier = formats.durations(before * (1 - value / 100), before)
-        said = f"{recent} of warehouse time saved per hour, against {earlier}"
-    change = f"{show_number(kind, abs(value))} {'more' if value < 0 else 'less'}"
-    return f"{said} in the {BASE_DAYS} days before: {change}"
-
-
-def show_number(kind: AlertKindDocument, value: float | None) -> str:
-    """Return a number of this kind, or a threshold, with its unit: ``7.5%``."""
-    if value is None:
-        return formats.NONE
-    match kind.unit:
-        case "percent":
-            return formats.percent(value / 100)
-        case "minutes":
-            return formats.duration(60_000 * value)
-        case "points":
-            return f"{value:,g} {'point' if value == 1 else 'points'}"
-        case unit:
-            return formats.count(round(value), unit.removesuffix("s"))

@@ -1,39 +1,28 @@
-"""Alerts: how they are stored and shown, and the messages that they queue."""
+"""Alerts: how they are stored and changed."""
 
 from __future__ import annotations
 
 import base64
 from datetime import UTC, datetime, time, timedelta
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final
 from urllib.parse import urlsplit
 from uuid import UUID, uuid4
 
-from django.conf import settings
 from django.db import transaction
 from django.db.models import F, Prefetch, QuerySet
 from django.utils.crypto import salted_hmac
-from msgspec import UNSET, Meta, UnsetType
+from msgspec import Meta
 
 from accounts.events import record_event
-from accounts.limits import count_use
 from accounts.models import Membership, Tenant
 from accounts.models.events import EventKind
 from accounts.tenants.errors import TenantNotFound
 from accounts.tenants.listing import require_live_tenant
 from analytics.models import Alert, AlertDelivery, AlertFiring
-from analytics.watch.alert_kinds import (
-    KINDS,
-    SERVICE_KINDS,
-    TENANT_KINDS,
-    describe_number,
-    describe_value,
-    show_number,
-)
+from analytics.watch.alert_kinds import KINDS
 from tenantadmin.lib.core.errors import BadRequest, Detail, NotFound, ValidationFailed
-from tenantadmin.lib.core.formats import ago
 from tenantadmin.lib.core.structs import Count, Email, JsonStruct, one_of
 from tenantadmin.lib.core.timestamps import Timestamp, format_timestamp, now
-from tenantadmin.lib.jobs import outbox
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -65,59 +54,6 @@ class AlertQuietHours(JsonStruct):
     to: Annotated[str, Meta(description="`HH:MM` in UTC; earlier than `from` if a midnight is between.")]
 
 
-class AlertDocument(JsonStruct):
-    """A threshold for a number. The alert fires from there until the number is below 90 % of it."""
-
-    id: UUID
-    tenant_id: UUID
-    name: str
-    kind: Annotated[str, one_of(TENANT_KINDS)]
-    threshold: float
-    window: Annotated[int | None, Meta(description="In the kind's unit; null if the kind has none.")]
-    channels: list[AlertChannel]
-    quiet_hours: Annotated[
-        AlertQuietHours | None, Meta(description="Messages of this time are sent when it is over.")
-    ]
-    enabled: bool
-    state: Annotated[
-        Literal["firing", "quiet", "unknown"],
-        Meta(description="`unknown`: not evaluated yet, or not enough data."),
-    ]
-    since: Annotated[Timestamp | None, Meta(description="Since when it fires.")]
-    value: Annotated[float | None, Meta(description="The number at the last evaluation.")]
-    value_text: Annotated[
-        str, Meta(description="`value` in words, with both of its parts if it is a difference.")
-    ]
-    evaluated_at: Timestamp | None
-    created_at: Timestamp
-    modified_at: Timestamp
-    signing_secret: Annotated[
-        str | UnsetType,
-        Meta(description="For receivers of webhooks; only for callers with `config:write`."),
-    ] = UNSET
-    former_secret_ends_at: Annotated[
-        Timestamp | None,
-        Meta(description="Until then the secret before the last rotation signs too. Null if it has ended."),
-    ]
-
-
-class AlertFiringDocument(JsonStruct):
-    """The time from a crossing of the threshold to the crossing back."""
-
-    component = "AlertFiring"
-
-    id: UUID
-    alert_id: UUID
-    name: str
-    kind: Annotated[str, one_of(TENANT_KINDS)]
-    started_at: Timestamp
-    ended_at: Annotated[Timestamp | None, Meta(description="Null while the alert fires.")]
-    value: Annotated[float, Meta(description="The number that crossed the threshold.")]
-    value_text: Annotated[str, Meta(description="`value` in words.")]
-    threshold: float
-    window: int | None
-
-
 class AlertDeliveryDocument(JsonStruct):
     """A message to one channel."""
 
@@ -134,34 +70,6 @@ class AlertDeliveryDocument(JsonStruct):
     error: Annotated[str, Meta(description="Why the last attempt failed; empty if it did not.")]
 
 
-def describe_alert(alert: Alert, *, firing: AlertFiring | None, shows_secrets: bool) -> AlertDocument:
-    """Return the contract's Alert. ``firing`` is its firing that has not ended."""
-    quiet, former_end = alert.quiet_hours, _former_end(alert)
-    return AlertDocument.of(
-        alert,
-        id=alert.pk,
-        tenant_id=alert.tenant_id,
-        channels=[describe_channel(channel, shows_secrets=shows_secrets) for channel in alert.channels],
-        quiet_hours=quiet and AlertQuietHours(from_=quiet["from"], to=quiet["to"]),
-        state="firing" if firing else "unknown" if alert.value is None else "quiet",
-        since=firing and format_timestamp(firing.started_at),
-        value_text=describe_state(alert, firing),
-        signing_secret=signing_secrets(alert)[0] if shows_secrets else UNSET,
-        former_secret_ends_at=former_end and format_timestamp(former_end),
-    )
-
-
-def describe_state(alert: Alert, firing: AlertFiring | None) -> str:
-    """Return what the number of an alert is, and since when it fires."""
-    if alert.value is None:
-        return "the log has too little to say it" if alert.evaluated_at else "first look within a minute"
-    kind = KINDS[alert.kind]
-    text = f"now {describe_value(kind, value=alert.value, before=alert.before)}"
-    if alert.before is not None:
-        text += f"; it fires from {show_number(kind, alert.threshold)} less"
-    return f"{text}; since {ago(firing.started_at, now=now())}" if firing else text
-
-
 def describe_channel(channel: Mapping[str, Any], *, shows_secrets: bool = False) -> AlertChannel:
     """Return a channel. Without ``shows_secrets``, its URL ends after the host, and its key is hidden."""
     url, key = channel.get("url"), channel.get("key")
@@ -169,18 +77,6 @@ def describe_channel(channel: Mapping[str, Any], *, shows_secrets: bool = False)
         parts = urlsplit(url)
         url, key = f"{parts.scheme}://{parts.netloc}/…", key and "…"
     return AlertChannel(type=channel["type"], to=channel.get("to"), url=url, key=key)
-
-
-def describe_firing(firing: AlertFiring) -> AlertFiringDocument:
-    """Return the contract's AlertFiring. Its alert should be loaded."""
-    return AlertFiringDocument.of(
-        firing,
-        id=firing.pk,
-        alert_id=firing.alert_id,
-        name=firing.alert.name,
-        kind=firing.alert.kind,
-        value_text=describe_value(KINDS[firing.alert.kind], value=firing.value, before=firing.before),
-    )
 
 
 def describe_delivery(delivery: AlertDelivery) -> AlertDeliveryDocument:
@@ -197,11 +93,11 @@ def describe_delivery(delivery: AlertDelivery) -> AlertDeliveryDocument:
 def signing_secrets(alert: Alert) -> list[str]:
     """Return the secrets that sign an alert's webhooks, the newest first."""
     number = alert.secret_number
-    former = [number - 1] if _former_end(alert) else []
+    former = [number - 1] if former_end(alert) else []
     return [_make_secret(alert, each) for each in (number, *former)]
 
 
-def _former_end(alert: Alert) -> datetime | None:
+def former_end(alert: Alert) -> datetime | None:
     """Return when the former secret ends, or None if there is none."""
     end = alert.previous_ends_at
     return end if end is not None and end > now() else None
@@ -216,36 +112,6 @@ def _make_secret(alert: Alert, number: int) -> str:
 
 #: How long messages and their alerts' firings are kept.
 _RETENTION: Final = timedelta(days=90)
-
-
-def queue_messages(
-    alert: Alert,
-    *,
-    occasion: AlertDelivery.Occasion,
-    at: datetime,
-    firing: AlertFiring | None = None,
-) -> list[AlertDelivery]:
-    """Queue a message to each channel of an alert. Call it in the transaction of the crossing.
-
-    A message about a crossing waits until the alert's quiet hours are over.
-    """
-    content = make_content(alert, firing=firing)
-    due_at = at if firing is None else after_quiet_hours(alert.quiet_hours, at=at)
-    return outbox.put(
-        [
-            AlertDelivery(
-                alert=alert,
-                firing=firing,
-                occasion=occasion,
-                channel=channel,
-                channel_number=number,
-                content=content,
-                created_at=at,
-                due_at=due_at,
-            )
-            for number, channel in enumerate(alert.channels)
-        ]
-    )
 
 
 def after_quiet_hours(quiet: Mapping[str, str] | None, *, at: datetime) -> datetime:
@@ -266,39 +132,6 @@ def delete_old_messages() -> None:
     before = now() - _RETENTION
     AlertDelivery.objects.filter(created_at__lt=before).delete()
     AlertFiring.objects.filter(ended_at__lt=before).delete()
-
-
-def make_content(alert: Alert, *, firing: AlertFiring | None) -> dict[str, Any]:
-    """Return what the messages of a crossing, or of a test, say: the ``data`` of the webhook."""
-    tenant = alert.tenant
-    kind = (SERVICE_KINDS if tenant is None else KINDS)[alert.kind]
-    value = None if firing is None else alert.value
-    text = "This is a test. The alert's channel works."
-    if value is not None:
-        text = describe_number(
-            kind, value=value, before=alert.before, threshold=alert.threshold, window=alert.window
-        )
-    return {
-        "alertId": str(alert.pk),
-        "name": alert.name,
-        "tenantId": None if tenant is None else str(tenant.pk),
-        "tenantName": None if tenant is None else tenant.name,
-        "kind": alert.kind,
-        "unit": kind.unit,
-        "threshold": alert.threshold,
-        "window": alert.window,
-        "value": value,
-        "startedAt": firing and format_timestamp(firing.started_at),
-        "endedAt": firing and firing.ended_at and format_timestamp(firing.ended_at),
-        "text": text,
-        "href": _dashboard_address(alert),
-    }
-
-
-def _dashboard_address(alert: Alert) -> str:
-    if alert.tenant_id is None:
-        return f"{settings.PUBLIC_BASE_URL}/admin/"
-    return f"{settings.DASHBOARD_URL}#/t/{alert.tenant_id}/alerts"
 
 
 #: The most alerts of a tenant, and the most channels of an alert.
@@ -429,20 +262,16 @@ def delete_alert(*, tenant_id: UUID, alert_id: UUID, actor: str) -> None:
         alert.delete()
 
 
-def send_test(*, tenant_id: UUID, alert_id: UUID, actor: str) -> list[AlertDelivery]:
-    """Queue a message to each channel of an alert that says that it is a test.
+def note_test(*, tenant_id: UUID, alert_id: UUID, actor: str) -> Alert:
+    """Return an alert, locked, and record that a test of it is sent. Call it in a transaction.
 
     Raises:
         TenantNotFound, AlertNotFound: there is no such live tenant, or it has no such alert.
-        RateLimited: the tenant has sent too many tests.
     """
-    read_alert(tenant_id=tenant_id, alert_id=alert_id)
-    count_use(limit=settings.ALERT_TEST_LIMIT, kind="alert-test", key=str(tenant_id))
-    with transaction.atomic():
-        _lock_tenant(tenant_id)
-        alert = _lock_alert(tenant_id, alert_id)
-        _record(EventKind.ALERT_TESTED, alert, actor=actor)
-        return queue_messages(alert, occasion=AlertDelivery.Occasion.TEST, at=now())
+    _lock_tenant(tenant_id)
+    alert = _lock_alert(tenant_id, alert_id)
+    _record(EventKind.ALERT_TESTED, alert, actor=actor)
+    return alert
 
 
 def list_firings(tenant_id: UUID) -> list[AlertFiring]:

@@ -207,21 +207,29 @@ def name_time(name_id: str, at: int) -> Name:
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
-    """A part of a digest.
+class Line:
+    """One thing that a section tells: its kind, and the values that its sentence depends on.
 
-    Sentences have ``{id}`` in place of facts and names, and no digits.
+    They are ids of facts and names, or their prefix, and what decides between words.
     """
 
+    kind: str
+    values: Mapping[str, Any]
+
+
+def line(kind: str, /, **values: Any) -> Line:
+    """Return a line. `analytics.words.sections` has the sentence of each kind."""
+    return Line(kind, values)
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A part of a digest, with the facts and names that its lines refer to."""
+
     id: str
-    heading: str
-    sentences: Sequence[str]
+    lines: Sequence[Line]
     facts: Sequence[Fact] = ()
     names: Sequence[Name] = field(default=())
-
-    @property
-    def text(self) -> str:
-        return "\n".join(self.sentences)
 
 
 def fill(text: str, values: Mapping[str, str]) -> str:
@@ -314,12 +322,13 @@ class RulesWrite:
         text = f"revision {self.seq} ({exact_minute(from_epoch_ms(self.at))})"
         return Name(id=name_id, kind=NameKind.REVISION, value=text, href=self.href)
 
-    def describe(self, prefix: str) -> tuple[str, list[Name]]:
-        """Return what it did to which rules, as ``it added {…}`` or nothing, and their names.
+    def name_rules(self, prefix: str) -> tuple[list[tuple[str, list[str], bool]], list[Name]]:
+        """Return what it did to which rules, and their names.
 
-        It uses the verbs of the history in the same order (`Revision.text`).
+        For each verb of the history, in its order (`Revision.text`): the ids of names, and whether there are
+        other rules too.
         """
-        parts = []
+        parts: list[tuple[str, list[str], bool]] = []
         names: list[Name] = []
         for verb in ("added", "removed", "changed"):
             rule_ids: frozenset[str] = getattr(self, verb)
@@ -335,10 +344,9 @@ class RulesWrite:
                 for number, rule_id in enumerate(shown, start=1)
             ]
             if own:
-                listed = ", ".join(f"{{{name.id}}}" for name in own)
-                parts.append(f"{verb} {listed}" + (" and others" if len(rule_ids) > len(own) else ""))
+                parts.append((verb, [name.id for name in own], len(rule_ids) > len(own)))
             names += own
-        return (f"it {', '.join(parts)}" if parts else ""), names
+        return parts, names
 
 
 @dataclass(frozen=True, slots=True)
@@ -376,12 +384,12 @@ _Change = TypeVar("_Change", RulesWrite, HandMarker)
 
 def find_coincidence(
     changes: Changes, *, rule_id: str, has_risen: bool, start: int, prefix: str
-) -> tuple[list[str], list[Name]]:
-    """Return the sentence about a change that coincides with a move of a rule's hit rate, and its names.
+) -> tuple[list[Line], list[Name]]:
+    """Return the line about a change that coincides with a move of a rule's hit rate, and its names.
 
     It names the newest change in the hour of ``start`` (epoch ms) or up to six hours before it that can
     explain the move. A marker, and a write of other rules, can only explain a fall. Without such a change,
-    there is no sentence.
+    there is no line.
 
     Args:
         prefix: the beginning of the ids of the names.
@@ -402,19 +410,12 @@ def find_coincidence(
     )
     if marker is not None and (write is None or marker.at > write.at):
         name = name_time(f"{prefix}-marker", marker.at)
-        marked = f"an invalidation marker made by hand at {{{name.id}}}"
-        mechanism = "a marker ends all older results of its rule"
-        return [f"Coincides with {marked}: {mechanism}."], [name]
+        return [line("coincides-with-marker", marker=name.id)], [name]
     if write is None:
         return [], []
     name = write.as_name(f"{prefix}-write")
-    if rule_id in write.added:
-        mechanism = "it added this rule"
-    elif rule_id in write.changed:
-        mechanism = "it changed this rule"
-    else:
-        mechanism = "publishing rules empties the cache"
-    return [f"Coincides with the rules of {{{name.id}}}: {mechanism}."], [name]
+    effect = "added" if rule_id in write.added else "changed" if rule_id in write.changed else "emptied"
+    return [line("coincides-with-write", write=name.id, effect=effect)], [name]
 
 
 def _fits(moment: int, start: int) -> bool:

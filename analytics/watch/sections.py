@@ -2,13 +2,11 @@
 
 # Queries consist of constants, days, columns, quoted rule ids and hashes.
 # ruff: noqa: S608
-# Queries consist of constants, days and quoted rule ids.
-# Queries consist of constants, days and times.
-# Queries consist of constants, days and prices.
 
 from __future__ import annotations
 
 import datetime as dt
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import msgspec
@@ -24,11 +22,13 @@ from analytics.watch.facts import (
     DigestPeriod,
     Fact,
     FactQuery,
+    Line,
     Name,
     NameKind,
     RulesWrite,
     Section,
     Unit,
+    line,
     percent_sql,
 )
 from analytics.watch.traffic_sections import (
@@ -49,6 +49,7 @@ from tenantadmin.lib.core.structs import JsonStruct
 from tenantadmin.lib.core.timestamps import days_before
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from datetime import date
 
     from analytics.watch.reading import DigestLog
@@ -65,10 +66,6 @@ _COLUMNS: Final = tuple(
     for key in CONDITION_KEYS.values()
     if not key.caller_supplied and key.name not in {"userName", "clientIp"}
 )
-_REASONS: Final = {
-    "certain": "depends on the user",
-    "likely": "may depend on the user",
-}
 
 
 def find_leaking(log: DigestLog, period: DigestPeriod) -> list[dict[str, Any]]:
@@ -104,7 +101,7 @@ def leaks_section(log: DigestLog, period: DigestPeriod) -> Section | None:
     )
     if not rows:
         return None
-    sentences: list[str] = []
+    lines: list[Line] = []
     facts: list[Fact] = []
     names: list[Name] = []
     for number, row in enumerate(rows, start=1):
@@ -125,22 +122,12 @@ def leaks_section(log: DigestLog, period: DigestPeriod) -> Section | None:
         names.append(
             Name(id=f"{prefix}-statement", kind=NameKind.STATEMENT, value=row["statement"], href=None)
         )
-        rule = "without a rule"
-        if row["ruleId"] is not None:
+        has_rule = row["ruleId"] is not None
+        if has_rule:
             names.append(Name(id=f"{prefix}-rule", kind=NameKind.RULE, value=row["ruleId"], href=None))
-            rule = f"by {{{prefix}-rule}}"
-        reason = _REASONS[row["grade"]]
-        results, times, users = (
-            noun if fact.value == 1 else f"{noun}s"
-            for fact, noun in zip(counted, ("cached result", "time", "user"), strict=True)
-        )
-        verb = "was" if counted[0].value == 1 else "were"
-        served = f"{verb} served to {{{prefix}-users}} {users}, {{{prefix}-served}} {times}"
-        sentences.append(
-            f"Several users shared results of a statement that {reason}, {rule}: {{{prefix}-keys}} {results} "
-            f"{served}. {{{prefix}-statement}}"
-        )
-    return Section(LEAKS, "Leaks", sentences, facts, names)
+        numbers = [fact.value for fact in counted]
+        lines.append(line("leak", prefix=prefix, grade=row["grade"], has_rule=has_rule, numbers=numbers))
+    return Section(LEAKS, lines, facts, names)
 
 
 _MOST: Final = 5
@@ -156,7 +143,7 @@ def stale_section(log: DigestLog, period: DigestPeriod) -> Section | None:
     )
     if not rows:
         return None
-    sentences: list[str] = []
+    lines: list[Line] = []
     facts: list[Fact] = []
     names: list[Name] = []
     for number, row in enumerate(rows, start=1):
@@ -169,15 +156,9 @@ def stale_section(log: DigestLog, period: DigestPeriod) -> Section | None:
             ]
         )
         names.append(Name(id=f"{prefix}-rule", kind=NameKind.RULE, value=row["ruleId"], href=None))
-        counts = f"{{{prefix}-risk}} of {{{prefix}-hits}}"
-        sentences.append(
-            f"Hits of {{{prefix}-rule}} that were older than a change of a table that they read: {counts}."
-        )
-    sentences += [
-        "Hits without an age in the log are not counted.",
-        "A write that does not pass the Gateway is not in the log, so the true risk may be higher.",
-    ]
-    return Section("stale", "Stale risk", sentences, facts, names)
+        lines.append(line("stale", prefix=prefix))
+    lines += [line("stale-without-age"), line("stale-elsewhere")]
+    return Section("stale", lines, facts, names)
 
 
 #: The number of days in which to search for the time when a result was stored.
@@ -189,7 +170,7 @@ def publishes_section(log: DigestLog, period: DigestPeriod, changes: Changes) ->
     writes = [write for write in changes.writes if period.first <= write.day <= period.last]
     if not writes:
         return None
-    sentences: list[str] = []
+    lines: list[Line] = []
     facts: list[Fact] = []
     names: list[Name] = []
     shown = writes[-_MOST:]
@@ -209,20 +190,12 @@ def publishes_section(log: DigestLog, period: DigestPeriod, changes: Changes) ->
             ]
         )
         facts += read
-        told, changed = write.describe(prefix)
-        names += [write.as_name(f"{prefix}-write"), *changed]
-        effect = f"{told}, and emptied the cache" if told else "it emptied the cache"
-        results = "result that was" if read[0].value == 1 else "results that were"
-        again = (
-            f"That cost {{{prefix}-time}} of warehouse time, because {{{prefix}-misses}} {results} still "
-            "valid had to be made again."
-            if read[0].value
-            else "That cost nothing: no result that was still valid had to be made again."
-        )
-        sentences.append(f"Rules were published with {{{prefix}-write}}: {effect}. {again}")
+        changed, rules = write.name_rules(prefix)
+        names += [write.as_name(f"{prefix}-write"), *rules]
+        lines.append(line("published", prefix=prefix, changes=changed, misses=read[0].value))
     if len(writes) > len(shown):
-        sentences.append("Rules were published more often.")
-    return Section("publishes", "Published rules", sentences, facts, names)
+        lines.append(line("published-more"))
+    return Section("publishes", lines, facts, names)
 
 
 def _repeated_sql(write: RulesWrite, following: RulesWrite | None, *, last: date) -> str:
@@ -280,8 +253,8 @@ def savings_section(log: DigestLog, period: DigestPeriod) -> Section | None:
         return None
     facts: list[Fact] = []
     names: list[Name] = []
-    sentences: list[str] = []
-    minus, word = ("-", "more") if spared < 0 else ("", "less")
+    lines: list[Line] = []
+    minus = "-" if spared < 0 else ""
     signed = f"{minus}({_SPARED})"
     if pricing.on(period.last).per_hour is not None:
         facts = log.read_facts(
@@ -292,17 +265,14 @@ def savings_section(log: DigestLog, period: DigestPeriod) -> Section | None:
             ]
         )
         names.append(Name(id="currency", kind=NameKind.CURRENCY, value=pricing.currency or "", href=None))
-        amount = "{saved-money} {currency}, {saved-share} of the bill without the cache"
-        sentences.append(f"The cache cost {amount}." if minus else f"Saved on the bill: {amount}.")
+        lines.append(line("bill", is_cost=bool(minus)))
     if spared:
         if minus:
             hours[1:] = log.read_facts([read("awake-spared", Unit.MILLISECONDS, signed, *both)])
         # Two rounded times would contradict the money where they differ by little.
         facts += hours
-        sentences.append(
-            f"The warehouse was awake for {{awake}}, {{awake-spared}} {word} than without the cache."
-        )
-    return Section("savings", "Saved on the bill", sentences, facts, names) if sentences else None
+        lines.append(line("awake", is_more=bool(minus)))
+    return Section("savings", lines, facts, names) if lines else None
 
 
 def _money_sql(pricing: Pricing) -> str:
@@ -337,20 +307,14 @@ def recommendations_section(changes: Changes) -> Section | None:
     ]
     if not names:
         return None
-    sentences = [f"It would help: {{{name.id}}}." for name in names]
+    lines = [line("would-help", recommendation=name.id) for name in names]
     if len(changes.recommendations) > len(names):
-        sentences.append("There are more open recommendations.")
-    return Section("recommendations", "Open recommendations", sentences, names=names)
+        lines.append(line("more-recommendations"))
+    return Section("recommendations", lines, names=names)
 
 
 #: Raise it when the same log gives another digest. Then all stored digests are made again.
 DIGEST_VERSION: Final = 13
-
-
-class SectionText(JsonStruct):
-    id: str
-    heading: str
-    text: Annotated[str, Meta(description="Sentences, one per line, with `{id}` for each fact and name.")]
 
 
 class DigestHead(JsonStruct):
@@ -364,19 +328,20 @@ class DigestHead(JsonStruct):
     names: list[Name]
 
 
-class StoredDigest(DigestHead):
-    """A digest as it is stored. The texts of its sections are templates."""
+@dataclass(frozen=True, slots=True)
+class FoundDigest:
+    """What was found in a period: the digest without its texts. For ``leaking`` see `find_leaking`."""
 
-    facts: list[Fact]
-    sections: list[SectionText]
-    #: See `find_leaking`.
-    leaking: list[dict[str, Any]] = []  # noqa: RUF012 - msgspec copies it
+    head: DigestHead
+    facts: Sequence[Fact]
+    sections: Sequence[Section]
+    leaking: list[dict[str, Any]]
 
 
-def make_document(log: DigestLog, period: DigestPeriod, changes: Changes) -> StoredDigest:
-    """Return the digest of a period that has entries.
+def read_digest(log: DigestLog, period: DigestPeriod, changes: Changes) -> FoundDigest:
+    """Return what was found in a period that has entries.
 
-    A quiet period has one section with one sentence.
+    A quiet period has one section with one line.
     """
     totals = read_totals(log, period)
     # What was unusual comes first, the most harmful of it before the rest.
@@ -397,20 +362,18 @@ def make_document(log: DigestLog, period: DigestPeriod, changes: Changes) -> Sto
     # A recommendation may stay open for weeks, so it does not make a period remarkable.
     if not quiet and (recommended := recommendations_section(changes)):
         sections.append(recommended)
-    return StoredDigest(
+    head = DigestHead(
         kind=period.kind,
         period=period.name,
         from_=period.first,
         to=period.last,
         quiet=quiet is not None,
-        # Two sections may tell the same fact.
-        facts=list({fact.id: fact for section in sections for fact in section.facts}.values()),
         names=_label_rules(log, period, [name for section in sections for name in section.names]),
-        sections=[
-            SectionText(id=section.id, heading=section.heading, text=section.text) for section in sections
-        ],
-        leaking=find_leaking(log, period) if any(section.id == LEAKS for section in sections) else [],
     )
+    # Two sections may tell the same fact.
+    facts = list({fact.id: fact for section in sections for fact in section.facts}.values())
+    leaking = find_leaking(log, period) if any(section.id == LEAKS for section in sections) else []
+    return FoundDigest(head, facts, sections, leaking)
 
 
 def _label_rules(log: DigestLog, period: DigestPeriod, names: list[Name]) -> list[Name]:

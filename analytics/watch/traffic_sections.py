@@ -1,9 +1,7 @@
 """Sections of a digest about requests: what fell, moved, failed, and the totals."""
 
-# Queries consist of constants, days and quoted rule ids.
+# Queries consist of constants, days, hashes and quoted rule ids.
 # ruff: noqa: S608
-# Queries consist of constants and days.
-# Queries consist of constants, days and hashes.
 
 from __future__ import annotations
 
@@ -21,6 +19,7 @@ from analytics.watch.facts import (
     DigestPeriod,
     Fact,
     FactQuery,
+    Line,
     Name,
     NameKind,
     RulesWrite,
@@ -29,6 +28,7 @@ from analytics.watch.facts import (
     find_coincidence,
     find_last_write,
     has_fallen,
+    line,
     name_time,
     percent_sql,
 )
@@ -63,7 +63,7 @@ def moved_section(log: DigestLog, period: DigestPeriod, changes: Changes) -> Sec
     moved = _find_moves(log, period, _find_told(log, period, changes))
     if not moved:
         return None
-    sentences: list[str] = []
+    lines: list[Line] = []
     facts: list[Fact] = []
     names: list[Name] = []
     for number, rule in enumerate(moved, start=1):
@@ -72,9 +72,7 @@ def moved_section(log: DigestLog, period: DigestPeriod, changes: Changes) -> Sec
         facts += log.read_facts(_queries(prefix, period, rule["ruleId"], told))
         names.append(Name(id=f"{prefix}-rule", kind=NameKind.RULE, value=rule["ruleId"], href=None))
         has_risen = rule["now"] > rule["before"]
-        direction = "rose" if has_risen else "fell"
-        change = f"{direction} from {{{prefix}-before}} to {{{prefix}-rate}}"
-        sentences.append(f"The hit rate of {{{prefix}-rule}} {change}, over {{{prefix}-requests}} requests.")
+        lines.append(line("moved", prefix=prefix, has_risen=has_risen))
         start = find_start(
             log,
             period,
@@ -91,9 +89,9 @@ def moved_section(log: DigestLog, period: DigestPeriod, changes: Changes) -> Sec
         )
         if not coincidences:
             coincidences, coincidence_names = _last_change(changes, rule["ruleId"], told, prefix)
-        sentences += coincidences
+        lines += coincidences
         names += coincidence_names
-    return Section("moved", "Hit rates that moved", sentences, facts, names)
+    return Section("moved", lines, facts, names)
 
 
 def z_score(hits: int, total: int, hits_before: int, total_before: int) -> float:
@@ -105,13 +103,13 @@ def z_score(hits: int, total: int, hits_before: int, total_before: int) -> float
 
 def _last_change(
     changes: Changes, rule_id: str, told: date | None, prefix: str
-) -> tuple[list[str], list[Name]]:
-    """Return the sentence about the last change of the rule that no earlier digest has told, and its name."""
+) -> tuple[list[Line], list[Name]]:
+    """Return the line about the last change of the rule that no earlier digest has told, and its name."""
     own = [write for write in changes.earlier if rule_id in write.added | write.changed]
     if not own or (told is not None and own[-1].day <= told):
         return [], []
     name = own[-1].as_name(f"{prefix}-write")
-    return [f"Before, this rule was last changed with {{{name.id}}}."], [name]
+    return [line("last-changed", write=name.id)], [name]
 
 
 def _find_told(log: DigestLog, period: DigestPeriod, changes: Changes) -> Mapping[str, date]:
@@ -224,13 +222,6 @@ _MEASURES: Final = (
     ("response", Unit.MILLISECONDS, 0, f"round(avg({TIMED.column}) FILTER ({TIMED}))::BIGINT"),
     ("errors", Unit.COUNT, 0, f"count(*) FILTER ({ERROR})"),
 )
-_SENTENCES: Final = (
-    ("requests", "Requests: {requests}"),
-    ("hit-rate", "Hits: {hit-rate} of them"),
-    ("warehouse", "Warehouse time: {warehouse}"),
-    ("response", "Mean response time: {response}"),
-    ("errors", "Failures: {errors}"),
-)
 
 
 def fell_section(
@@ -240,7 +231,7 @@ def fell_section(
     rate, usual = facts["hit-rate"].value, facts["hit-rate-median"].value
     if rate is None or usual is None or not has_fallen({name: fact.value for name, fact in facts.items()}):
         return None
-    sentences = ["The hit rate fell to {hit-rate}; usual: {hit-rate-median}."]
+    lines = [line("fell")]
     names: list[Name] = []
     start = find_start(log, period, before=usual / 100, now=rate / 100, hits=_HITS, total=_REQUESTS)
     write = _find_write(log, period, changes, middle=(rate + usual) / 200)
@@ -248,11 +239,10 @@ def fell_section(
         write = find_last_write(changes, start=start)
     if write is not None:
         name = write.as_name(f"{FELL}-write")
-        told, rules = write.describe(FELL)
+        changes_of_rules, rules = write.name_rules(FELL)
         names += [name, *rules]
-        why = f": {told}" if told else ""
-        sentences.append(f"Coincides with the rules of {{{name.id}}}{why}.")
-    return Section(FELL, "The hit rate fell", sentences, _named(facts, sentences), names)
+        lines.append(line("coincides-with-rules", write=name.id, changes=changes_of_rules))
+    return Section(FELL, lines, [facts["hit-rate"], facts["hit-rate-median"]], names)
 
 
 def _find_write(
@@ -277,28 +267,30 @@ def _find_write(
 
 def totals_section(period: DigestPeriod, facts: Mapping[str, Fact]) -> Section:
     """Return the totals that have a value, each with its median, and whether that is usual."""
-    sentences: list[str] = []
-    for name, now in _SENTENCES:
-        median = f"{{{name}-median}}"
-        if facts[name].value is None:
+    lines: list[Line] = []
+    named: list[Fact] = []
+    for name, *_ in _MEASURES:
+        total, median = facts[name], facts[f"{name}-median"]
+        if total.value is None:
             continue
-        if facts[f"{name}-median"].value is None:
-            sentences.append(f"{now}.")
-        else:
-            sentences.append(f"{now}, {_compare(facts, name)} ({median}).")
+        has_median = median.value is not None
+        lines.append(line("total", name=name, comparison=_difference(facts, name) if has_median else None))
+        named += [total, median] if has_median else [total]
     if facts["requests-median"].value is None:
-        sentences.append(f"There is no earlier {_same(period)} to compare with.")
-    return Section("totals", "Totals", sentences, _named(facts, sentences))
+        lines.append(line("nothing-earlier", is_week=period.is_week))
+    return Section("totals", lines, named)
 
 
 def quiet_section(period: DigestPeriod, facts: Mapping[str, Fact]) -> Section | None:
-    """Return the section of a quiet period, with one sentence; None if the totals are unusual."""
+    """Return the section of a quiet period, with one line; None if the totals are unusual."""
     if _is_unusual(facts):
         return None
-    rate = ", hits: {hit-rate}" if facts["hit-rate"].value is not None else ""
-    counts = f"requests: {{requests}}{rate}"
-    sentences = [f"A quiet {period.kind} without anything unusual; {counts}."]
-    return Section("totals", "Totals", sentences, _named(facts, sentences))
+    named = [
+        facts[name]
+        for name in ("requests", "hit-rate")
+        if name == "requests" or facts[name].value is not None
+    ]
+    return Section("totals", [line("quiet", kind=period.kind, has_rate=len(named) > 1)], named)
 
 
 def read_totals(log: DigestLog, period: DigestPeriod) -> dict[str, Fact]:
@@ -322,14 +314,6 @@ def _is_unusual(facts: Mapping[str, Fact]) -> bool:
     return any(_difference(facts, name) for name in ("requests", "warehouse", "hit-rate"))
 
 
-def _compare(facts: Mapping[str, Fact], name: str) -> str:
-    """Describe how a total compares with its median."""
-    difference = _difference(facts, name)
-    if not difference:
-        return "within what is usual"
-    return f"{'more' if difference > 0 else 'less'} than usual"
-
-
 def _difference(facts: Mapping[str, Fact], name: str) -> float:
     """Return a total less its median: 0 if it is usual, or if one of them has no value."""
     total, median = facts[name].value, facts[f"{name}-median"].value
@@ -339,16 +323,6 @@ def _difference(facts: Mapping[str, Fact], name: str) -> float:
     if name == "hit-rate":
         return difference if abs(difference) >= FALL_POINTS else 0
     return difference if abs(difference) > _PART * median else 0
-
-
-def _named(facts: Mapping[str, Fact], sentences: Sequence[str]) -> list[Fact]:
-    """Return the facts that the sentences refer to."""
-    text = " ".join(sentences)
-    return [fact for name, fact in facts.items() if f"{{{name}}}" in text]
-
-
-def _same(period: DigestPeriod) -> str:
-    return "week" if period.is_week else "day of the same name"
 
 
 #: Fewer errors, or a smaller part of what was asked in the hour, harm few users. Some always fail.
@@ -377,7 +351,7 @@ def errors_section(log: DigestLog, period: DigestPeriod, changes: Changes) -> Se
     bursts = _join([(row["hour"], row["errors"]) for row in rows])
     if not bursts:
         return None
-    sentences: list[str] = []
+    lines: list[Line] = []
     facts: list[Fact] = []
     names: list[Name] = []
     for number, (first, last, _) in enumerate(bursts, start=1):
@@ -395,23 +369,17 @@ def errors_section(log: DigestLog, period: DigestPeriod, changes: Changes) -> Se
             # The last hour of the calendar ends with it.
             name_time(f"{prefix}-end", min(end, MAX_TIMESTAMP)),
         ]
-        sentences.append(
-            f"Failed between {{{prefix}-start}} and {{{prefix}-end}}: {{{prefix}-errors}}, "
-            f"beside {{{prefix}-requests}} requests."
-        )
+        lines.append(line("burst", prefix=prefix))
         write = find_last_write(changes, start=start)
         if write is not None:
             name = write.as_name(f"{prefix}-write")
             names.append(name)
-            sentences.append(
-                f"Coincides with the rules of {{{name.id}}}: afterwards, requests that the cache answered "
-                "before go to the warehouse."
-            )
+            lines.append(line("burst-after-write", write=name.id))
     (mean,) = log.read_facts([FactQuery("errors-usual", Unit.COUNT, f"SELECT round(({usual}), 2)")])
     if mean.value is not None:
         facts.append(mean)
-        sentences.append("Usual in an hour of the week before: {errors-usual}.")
-    return Section("errors", "Bursts of errors", sentences, facts, names)
+        lines.append(line("usual-errors"))
+    return Section("errors", lines, facts, names)
 
 
 def _join(hours: Sequence[tuple[int, int]]) -> list[tuple[int, int, int]]:
@@ -458,7 +426,7 @@ def statements_section(log: DigestLog, period: DigestPeriod) -> Section | None:
     rows = [row for row in heavy if row["statement"] not in known][:_MOST]
     if not rows:
         return None
-    sentences: list[str] = []
+    lines: list[Line] = []
     facts: list[Fact] = []
     names: list[Name] = []
     for number, row in enumerate(rows, start=1):
@@ -479,8 +447,5 @@ def statements_section(log: DigestLog, period: DigestPeriod) -> Section | None:
         names.append(
             Name(id=f"{prefix}-statement", kind=NameKind.STATEMENT, value=row["statement"], href=None)
         )
-        sentences.append(
-            f"A statement that is new in the log took {{{prefix}-time}} of the warehouse, {{{prefix}-share}} "
-            f"of its time; requests: {{{prefix}-runs}}. {{{prefix}-statement}}"
-        )
-    return Section("new-statements", "New heavy statements", sentences, facts, names)
+        lines.append(line("new-statement", prefix=prefix))
+    return Section("new-statements", lines, facts, names)

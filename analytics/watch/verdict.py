@@ -1,4 +1,4 @@
-"""The verdict on a tenant: what is wrong now, from the digests of its last days."""
+"""What is wrong with a tenant now, from the digests of its last days. `analytics.words.verdict` says it."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import chain, groupby
 from operator import attrgetter
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from django.db.models import DateTimeField, ExpressionWrapper, F, Max, OuterRef, Subquery
-from msgspec import Meta
 
 from accounts.models import Revision
 from accounts.models.history import RevisionAction, RevisionKind
@@ -22,8 +21,6 @@ from logs.pending import last_pending_days
 from rules.conditions import Request, read_request
 from rules.language import CachingDefaults, read_rules
 from rules.match import find_possible
-from tenantadmin.lib.core.formats import ago, apart, day_in_words, percent
-from tenantadmin.lib.core.structs import JsonStruct
 from tenantadmin.lib.core.timestamps import days_before, now
 
 if TYPE_CHECKING:
@@ -32,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class VerdictState(StrEnum):
-    """How a tenant is. What is found is told in this order, the worst first."""
+    """How a tenant is, the worst first."""
 
     NO_LOG_YET = "no-log-yet"
     LOG_LATE = "log-late"
@@ -47,20 +44,71 @@ class VerdictState(StrEnum):
 STATES: Final = [state.value for state in VerdictState]
 
 
-class VerdictSentence(JsonStruct, kw_only=False):
-    """One thing that was found."""
+class About(StrEnum):
+    """What a finding tells."""
+
+    NO_LOG = "no-log"
+    SUMMARISING = "summarising"
+    LOG_LATE = "log-late"
+    NO_DIGEST = "no-digest"
+    FALL = FELL
+    ERRORS = "errors"
+    LEAKS = LEAKS
+    STALE = "stale"
+    NOTHING = "nothing"
+
+
+@dataclass(frozen=True, slots=True)
+class Restore:
+    """A revision of the rules that restored an earlier one.
+
+    Attributes:
+        is_untried: the log ends before it.
+    """
+
+    seq: int
+    restored_from: int | None
+    at: dt.datetime
+    is_untried: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Fall:
+    """A fall of the hit rate. Rates in percent, of its first day.
+
+    Attributes:
+        has_start: False while the digests of earlier days, on which it may have begun, are still being made.
+        revision: the one of the rules with which it coincides, and when it was made, if that is known.
+        restore: the one that restored a revision from before ``revision``.
+        is_judged_since: there is a digest of a day after the restore.
+    """
+
+    usual: float
+    rate: float
+    is_over: bool
+    has_start: bool = True
+    revision: int | None = None
+    revised_at: dt.datetime | None = None
+    restore: Restore | None = None
+    is_judged_since: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was found.
+
+    Attributes:
+        day: the day that it is about, or the log's last.
+        failed: of a late log, the last day whose build failed.
+        closing: the revision since which a leak cannot happen again.
+    """
 
     state: VerdictState
-    text: Annotated[str, Meta(description="Without a full stop.")]
-    day: Annotated[dt.date | None, Meta(description="The day that the sentence is about, or the log's last.")]
-
-    @property
-    def is_good(self) -> bool:
-        return self.state is VerdictState.HEALTHY
-
-    @property
-    def is_bad(self) -> bool:
-        return self.is_open or self.state is VerdictState.LOG_LATE
+    about: About
+    day: dt.date | None
+    fall: Fall | None = None
+    failed: dt.date | None = None
+    closing: Closing | None = None
 
     @property
     def is_open(self) -> bool:
@@ -72,25 +120,6 @@ class VerdictSentence(JsonStruct, kw_only=False):
         """True if the rules and the configuration of today no longer cause it."""
         return self.state is VerdictState.FINDING_CLOSED
 
-    @property
-    def has_digest(self) -> bool:
-        """True if the digest of ``day`` says more."""
-        return self.is_open or self.is_closed or self.state is VerdictState.HIT_RATE_RECOVERED
-
-
-class Verdict(VerdictSentence, kw_only=False):
-    """How a tenant is: the worst that was found."""
-
-    more: Annotated[list[VerdictSentence], Meta(description="What else was found, the worst first.")]
-    advice: Annotated[
-        str | None, Meta(description="What is recommended now, for people to read. Absent if nothing is.")
-    ] = None
-
-    @property
-    def open_findings(self) -> list[VerdictSentence]:
-        """What must be mended, the worst first."""
-        return [sentence for sentence in (self, *self.more) if sentence.is_open]
-
 
 def find_restore(history: Sequence[Revision], cause: Revision | None) -> Revision | None:
     """Return the revision that restored one from before the cause of a fall, or None."""
@@ -100,17 +129,14 @@ def find_restore(history: Sequence[Revision], cause: Revision | None) -> Revisio
     return next((row for row in restores if (row.restored_from or 0) < cause.seq), None)
 
 
-def describe_restore(restore: Revision, logged: dt.date | None, *, at: dt.datetime) -> str:
-    """Describe which revision restored which, and if the log ends before, with the day ``logged``."""
-    # Without the comma, "revision 1 4 minutes ago" reads as 14.
-    passed = ago(restore.changed_at, now=at)
-    text = f"revision {restore.seq} restored revision {restore.restored_from}, {passed}"
-    is_untried = logged is None or logged < restore.changed_at.date()
-    return f"{text}; no requests since" if is_untried else text
+def _as_restore(revision: Revision, logged: dt.date | None) -> Restore:
+    """Return what a restore is. ``logged`` is the last day with a log."""
+    is_untried = logged is None or logged < revision.changed_at.date()
+    return Restore(revision.seq, revision.restored_from, revision.changed_at, is_untried)
 
 
-def describe_restores(health: Iterable[TenantHealth], *, since: dt.datetime) -> Mapping[UUID, str]:
-    """Describe the last restore of the rules of tenants, for those with one, in at most two queries."""
+def find_restores(health: Iterable[TenantHealth], *, since: dt.datetime) -> Mapping[UUID, Restore]:
+    """Return the last restore of the rules of tenants, for those with one, in at most two queries."""
     last_days = {row.pk: row.last_day for row in health}
     restores = Revision.objects.filter(
         kind=RevisionKind.RULES,
@@ -121,7 +147,7 @@ def describe_restores(health: Iterable[TenantHealth], *, since: dt.datetime) -> 
     last = {row.tenant_id: row for row in restores.defer("document").order_by("changed_at") if row.tenant_id}
     pending = last_pending_days(last)
     return {
-        tenant: describe_restore(restore, pending.get(tenant, last_days[tenant]), at=now())
+        tenant: _as_restore(restore, pending.get(tenant, last_days[tenant]))
         for tenant, restore in last.items()
     }
 
@@ -241,7 +267,7 @@ class _FallenDay:
 
 
 @dataclass(slots=True)
-class _Fall:
+class _FallenDays:
     """The time from a day whose hit rate fell until one whose hit rate is as usual again."""
 
     #: The newest first. Between them are only days without a log, or with too few requests to judge.
@@ -268,15 +294,15 @@ class _Fall:
         return VerdictState.HIT_RATE_RECOVERED if self.is_over else VerdictState.HIT_RATE_FELL
 
 
-def describe_worst_fall(
+def _find_worst_fall(
     digests: Sequence[Digest],
     history: Sequence[Revision],
     *,
     last_day: dt.date,
     pending: dt.date | None,
     at: dt.datetime,
-) -> Iterator[VerdictSentence]:
-    """Describe the worst fall of the last days, if there is one.
+) -> Iterator[Finding]:
+    """Find the worst fall of the last days, if there is one.
 
     Args:
         digests: the newest first.
@@ -286,12 +312,13 @@ def describe_worst_fall(
     falls = _last_falls(digests, since=days_before(last_day, TOLD_DAYS - 1))
     if falls:
         worst = max(falls, key=lambda fall: (not fall.is_over, fall.depth, fall.start.day))
+        start = worst.start
         if worst.before is None and digests[-1].made_at > at - _MAKING:
-            text = _describe_unfinished(worst)
+            fall = Fall(start.usual, start.rate, worst.is_over, has_start=False)
         else:
             logged = max(last_day, pending or last_day)
-            text = _describe(history, worst, at=at, judged=digests[0].last_day, logged=logged)
-        yield VerdictSentence(worst.state, text, worst.start.day)
+            fall = _read_fall(history, worst, judged=digests[0].last_day, logged=logged)
+        yield Finding(worst.state, About.FALL, start.day, fall=fall)
 
 
 def find_fallen_day(digest: Digest) -> _FallenDay | None:
@@ -303,14 +330,14 @@ def find_fallen_day(digest: Digest) -> _FallenDay | None:
     return _FallenDay(digest.last_day, usual, rate, digest.document)
 
 
-def _last_falls(digests: Sequence[Digest], *, since: dt.date) -> list[_Fall]:
+def _last_falls(digests: Sequence[Digest], *, since: dt.date) -> list[_FallenDays]:
     """Return the falls that lasted until ``since`` or longer, the newest first. So are the digests."""
-    falls: list[_Fall] = []
+    falls: list[_FallenDays] = []
     is_over, current = False, None
     for digest in digests:
         if day := find_fallen_day(digest):
             if current is None:
-                current = _Fall([], is_over)
+                current = _FallenDays([], is_over)
                 falls.append(current)
             current.days.append(day)
         elif _has_usual_rate(digest):
@@ -331,37 +358,23 @@ def _facts_of(digest: Digest) -> dict[str, float | None]:
     return {fact["id"]: fact["value"] for fact in digest.document["facts"]}
 
 
-def _describe_unfinished(fall: _Fall) -> str:
-    """Describe a fall that may have begun on an earlier day, whose digest is not made yet."""
-    return (
-        f"Hit rate fell from {percent(fall.start.usual / 100)} to {percent(fall.start.rate / 100)}; "
-        "since when and why is not known yet, because the digests of earlier days are still being made"
-    )
-
-
-def _describe(
-    history: Sequence[Revision], fall: _Fall, *, at: dt.datetime, judged: dt.date, logged: dt.date
-) -> str:
-    """Describe a fall. ``judged`` is the day of the last digest, ``logged`` the last day with a log."""
-    start = fall.start
-    usual, rate = percent(start.usual / 100), percent(start.rate / 100)
-    text = f"Hit rate fell from {usual} to {rate} on {day_in_words(start.day, at.date())}"
+def _read_fall(history: Sequence[Revision], fallen: _FallenDays, *, judged: dt.date, logged: dt.date) -> Fall:
+    """Return a fall. ``judged`` is the day of the last digest, ``logged`` the last day with a log."""
+    start = fallen.start
     seq = _find_cause(start.document)
     if seq is None:
-        seq = _last_write_between(history, fall.before, start.day)
-    if seq is not None:
-        text += f" after revision {seq}"
+        seq = _last_write_between(history, fallen.before, start.day)
     cause = next((row for row in history if row.seq == seq), None)
     restore = find_restore(history, cause)
-    if cause is not None and restore is not None and (fall.is_over or judged > restore.changed_at.date()):
-        text += f", restored {apart(cause.changed_at, restore.changed_at) or 'a moment'} later"
-        if not fall.is_over:
-            text += ", and is still down"
-    elif restore is not None:
-        text += f"; {describe_restore(restore, logged, at=at)}"
-    elif fall.is_over:
-        text += ", and has recovered"
-    return text
+    return Fall(
+        start.usual,
+        start.rate,
+        fallen.is_over,
+        revision=seq,
+        revised_at=None if cause is None else cause.changed_at,
+        restore=None if restore is None else _as_restore(restore, logged),
+        is_judged_since=restore is not None and judged > restore.changed_at.date(),
+    )
 
 
 def _find_cause(document: Mapping[str, Any]) -> int | None:
@@ -382,21 +395,14 @@ def _last_write_between(history: Sequence[Revision], before: dt.date | None, day
 
 
 #: What the last digest found, by its section, the worst first.
-_FINDINGS: Final = (
-    ("errors", "Requests failed in bursts"),
-    (LEAKS, "Cached results that depend on the user went to several users"),
-    ("stale", "Hits were older than a change of a table that they read"),
-)
+_SECTIONS: Final = (About.ERRORS, About.LEAKS, About.STALE)
 
 
-def read_verdict(tenant_id: UUID) -> Verdict:
-    """Return how a tenant is."""
-    return read_verdicts([tenant_id])[tenant_id]
+def read_findings(tenants: Iterable[UUID], *, at: dt.datetime) -> Mapping[UUID, Sequence[Finding]]:
+    """Return what was found of each tenant, the worst first; at least that nothing was.
 
-
-def read_verdicts(tenants: Iterable[UUID]) -> Mapping[UUID, Verdict]:
-    """Return how each tenant is, in at most three queries, and two more if a log is late."""
-    at = now()
+    It takes at most three queries, and two more if a log is late.
+    """
     ids = list(tenants)
     health = TenantHealth.objects.filter(pk__in=ids, last_day__isnull=False)
     last_days = dict(health.values_list("pk", "last_day"))
@@ -437,19 +443,10 @@ def _last_failed_days(tenants: Collection[UUID]) -> Mapping[UUID, dt.date]:
     return {tenant: dt.date.fromisoformat(period) for tenant, period in periods}
 
 
-def find_open(tenants: Iterable[UUID]) -> Mapping[UUID, Sequence[VerdictSentence]]:
-    """Return the open findings of tenants that have some."""
-    return {
-        tenant: verdict.open_findings
-        for tenant, verdict in read_verdicts(tenants).items()
-        if verdict.open_findings
-    }
-
-
 def note_findings(tenant_id: UUID) -> None:
     """Note in a tenant's health whether it has findings that are open or may open again with other rules."""
-    worst = read_verdict(tenant_id)
-    has_findings = any(found.is_open or found.is_closed for found in (worst, *worst.more))
+    found = read_findings([tenant_id], at=now())[tenant_id]
+    has_findings = any(finding.is_open or finding.is_closed for finding in found)
     TenantHealth.objects.filter(pk=tenant_id).update(has_findings=has_findings)
 
 
@@ -481,16 +478,15 @@ def _judge(
     pending: dt.date | None,
     failed: dt.date | None,
     at: dt.datetime,
-) -> Verdict:
-    """Return the verdict on a log that ends with ``last_day``. The digests are the newest first."""
+) -> list[Finding]:
+    """Return what was found of a log that ends with ``last_day``. The digests are the newest first."""
     found = list(_judge_log(last_day, digests, pending=pending, failed=failed, today=at.date()))
     if digests and last_day is not None:
         rules = [row for row in history if row.kind == RevisionKind.RULES]
-        found += describe_worst_fall(digests, rules, last_day=last_day, pending=pending, at=at)
-        found += _describe_findings(digests[0], history, today=at.date())
-    found.sort(key=lambda sentence: STATES.index(sentence.state))
-    worst, *more = found or [VerdictSentence(VerdictState.HEALTHY, "Healthy", last_day)]
-    return Verdict(worst.state, worst.text, worst.day, more)
+        found += _find_worst_fall(digests, rules, last_day=last_day, pending=pending, at=at)
+        found += _find_in_digest(digests[0], history)
+    found.sort(key=lambda finding: STATES.index(finding.state))
+    return found or [Finding(VerdictState.HEALTHY, About.NOTHING, last_day)]
 
 
 def _judge_log(
@@ -500,41 +496,28 @@ def _judge_log(
     pending: dt.date | None,
     failed: dt.date | None,
     today: dt.date,
-) -> Iterator[VerdictSentence]:
-    """Describe a log that is missing, late, or not judged yet."""
+) -> Iterator[Finding]:
+    """Find that a log is missing, late, or not judged yet."""
     yesterday = days_before(today, 1)
     # A day that failed is pending until its build succeeds.
     is_failing = failed is not None and pending is not None and failed >= pending
     if pending is not None and (last_day is None or (pending > last_day and not is_failing)):
-        text = f"The log of the days up to {pending} is being summarised"
-        yield VerdictSentence(VerdictState.NOT_JUDGED_YET, text, pending)
+        yield Finding(VerdictState.NOT_JUDGED_YET, About.SUMMARISING, pending)
     elif last_day is None:
-        yield VerdictSentence(VerdictState.NO_LOG_YET, "No log yet", None)
+        yield Finding(VerdictState.NO_LOG_YET, About.NO_LOG, None)
     elif last_day < yesterday:
-        text = f"No log since {day_in_words(last_day, today)}"
-        if failed is not None and failed > last_day:
-            text = (
-                f"No log was read since {day_in_words(last_day, today)}: "
-                f"the build of {day_in_words(failed, today)} failed"
-            )
-        yield VerdictSentence(VerdictState.LOG_LATE, text, last_day)
+        later = failed if failed is not None and failed > last_day else None
+        yield Finding(VerdictState.LOG_LATE, About.LOG_LATE, last_day, failed=later)
     elif last_day == yesterday and not (digests and digests[0].last_day == yesterday):
-        text = f"Not judged yet: there is no digest of {day_in_words(yesterday, today)} yet"
-        yield VerdictSentence(VerdictState.NOT_JUDGED_YET, text, yesterday)
+        yield Finding(VerdictState.NOT_JUDGED_YET, About.NO_DIGEST, yesterday)
 
 
-def _describe_findings(
-    digest: Digest, history: Sequence[Revision], *, today: dt.date
-) -> Iterator[VerdictSentence]:
-    """Describe what the last digest found."""
+def _find_in_digest(digest: Digest, history: Sequence[Revision]) -> Iterator[Finding]:
+    """Return what the last digest found."""
     sections = {section["id"] for section in digest.document["sections"]}
-    for section, finding in _FINDINGS:
-        if section in sections:
-            text = f"{finding} on {day_in_words(digest.last_day, today)}"
+    for about in _SECTIONS:
+        if about in sections:
             newest_first = sorted(history, key=lambda row: (row.kind, -row.seq))
-            closing = find_closing([digest], newest_first) if section == LEAKS else None
-            if closing is None:
-                yield VerdictSentence(VerdictState.FINDING, text, digest.last_day)
-            else:
-                text += f", closed by {closing}: digests of the days after it no longer show this"
-                yield VerdictSentence(VerdictState.FINDING_CLOSED, text, digest.last_day)
+            closing = find_closing([digest], newest_first) if about is About.LEAKS else None
+            state = VerdictState.FINDING if closing is None else VerdictState.FINDING_CLOSED
+            yield Finding(state, about, digest.last_day, closing=closing)

@@ -6,24 +6,108 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from django.conf import settings
+from django.db import transaction
 from django.db.models import Q
 from standardwebhooks.webhooks import Webhook
 
+from accounts.limits import count_use
 from accounts.mailing import compose, parcel_of
 from accounts.models import User
 from analytics.models import AlertDelivery
-from analytics.watch.alerts import signing_secrets
+from analytics.watch.alert_kinds import KINDS, SERVICE_KINDS
+from analytics.watch.alerts import after_quiet_hours, note_test, read_alert, signing_secrets
 from analytics.watch.preferences import readable_tenants
+from analytics.words.alert_numbers import describe_number
 from tenantadmin.lib.core import outgoing
 from tenantadmin.lib.core.emails import named, unlinked
 from tenantadmin.lib.core.outgoing import NotSent
 from tenantadmin.lib.core.rendering import dump_json
 from tenantadmin.lib.core.timestamps import format_timestamp, now
+from tenantadmin.lib.jobs import outbox
 from tenantadmin.lib.jobs.outbox import MAIL, WEB, Kind, Parcel, Skipped
 
 if TYPE_CHECKING:
     from datetime import datetime
     from uuid import UUID
+
+    from analytics.models import Alert, AlertFiring
+
+
+def queue_messages(
+    alert: Alert,
+    *,
+    occasion: AlertDelivery.Occasion,
+    at: datetime,
+    firing: AlertFiring | None = None,
+) -> list[AlertDelivery]:
+    """Queue a message to each channel of an alert. Call it in the transaction of the crossing.
+
+    A message about a crossing waits until the alert's quiet hours are over.
+    """
+    content = make_content(alert, firing=firing)
+    due_at = at if firing is None else after_quiet_hours(alert.quiet_hours, at=at)
+    return outbox.put(
+        [
+            AlertDelivery(
+                alert=alert,
+                firing=firing,
+                occasion=occasion,
+                channel=channel,
+                channel_number=number,
+                content=content,
+                created_at=at,
+                due_at=due_at,
+            )
+            for number, channel in enumerate(alert.channels)
+        ]
+    )
+
+
+def make_content(alert: Alert, *, firing: AlertFiring | None) -> dict[str, Any]:
+    """Return what the messages of a crossing, or of a test, say: the ``data`` of the webhook."""
+    tenant = alert.tenant
+    kind = (SERVICE_KINDS if tenant is None else KINDS)[alert.kind]
+    value = None if firing is None else alert.value
+    text = "This is a test. The alert's channel works."
+    if value is not None:
+        text = describe_number(
+            kind, value=value, before=alert.before, threshold=alert.threshold, window=alert.window
+        )
+    return {
+        "alertId": str(alert.pk),
+        "name": alert.name,
+        "tenantId": None if tenant is None else str(tenant.pk),
+        "tenantName": None if tenant is None else tenant.name,
+        "kind": alert.kind,
+        "unit": kind.unit,
+        "threshold": alert.threshold,
+        "window": alert.window,
+        "value": value,
+        "startedAt": firing and format_timestamp(firing.started_at),
+        "endedAt": firing and firing.ended_at and format_timestamp(firing.ended_at),
+        "text": text,
+        "href": _dashboard_address(alert),
+    }
+
+
+def _dashboard_address(alert: Alert) -> str:
+    if alert.tenant_id is None:
+        return f"{settings.PUBLIC_BASE_URL}/admin/"
+    return f"{settings.DASHBOARD_URL}#/t/{alert.tenant_id}/alerts"
+
+
+def send_test(*, tenant_id: UUID, alert_id: UUID, actor: str) -> list[AlertDelivery]:
+    """Queue a message to each channel of an alert that says that it is a test.
+
+    Raises:
+        TenantNotFound, AlertNotFound: there is no such live tenant, or it has no such alert.
+        RateLimited: the tenant has sent too many tests.
+    """
+    read_alert(tenant_id=tenant_id, alert_id=alert_id)
+    count_use(limit=settings.ALERT_TEST_LIMIT, kind="alert-test", key=str(tenant_id))
+    with transaction.atomic():
+        alert = note_test(tenant_id=tenant_id, alert_id=alert_id, actor=actor)
+        return queue_messages(alert, occasion=AlertDelivery.Occasion.TEST, at=now())
 
 
 _HEADINGS: Final = {"started": "Alert", "ended": "Over", "test": "Test of the alert"}

@@ -23,7 +23,8 @@ from accounts.models import Tenant
 from analytics.models import Digest, DigestMail
 from analytics.watch.facts import LEAKS, NameKind, ShownFact, fill, show_facts, show_values
 from analytics.watch.preferences import readable_tenants, subscriptions, unsubscribe_token
-from analytics.watch.sections import DigestHead, SectionText
+from analytics.watch.sections import DigestHead
+from analytics.words.sections import SectionText
 from tenantadmin.lib.core.emails import unlinked
 from tenantadmin.lib.core.errors import NotFound
 from tenantadmin.lib.core.rendering import strong_etag

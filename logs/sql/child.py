@@ -14,6 +14,7 @@ import sys
 import tempfile
 import traceback
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -24,8 +25,7 @@ from logs import columns
 from logs.quoting import quote_name, quote_text, quote_texts
 from logs.sql import guard, pruning, sandbox, wire
 from logs.sql.collecting import ResultError, collect, serialize
-from logs.sql.engines import spark_sql
-from logs.sql.engines.spark_values import NoTranslation
+from logs.sql.engines.translation import answer_translation
 from logs.sql.refusals import Refusal, add_hint, character_offset, clean_message, rank_candidates
 from logs.sql.view import (
     EMPTY_VIEW,
@@ -179,8 +179,11 @@ class _Session:
             self.is_reusable = has_landlock and bool(request.files) and self._limits.idle_seconds > 0
         checked = guard.check(request.statement, self._connection)
         days = pruning.days_read(checked.tree, sorted(set(request.days)))
+        valid_for = days if checked.is_repeatable else None
         if request.translate:
-            return self._translate(request, checked, days)
+            run = partial(self._run_over_nothing, request)
+            document, body = answer_translation(checked.tree, request.statement, run)
+            return {**document, "reads": days, "days": valid_for}, body
         files = needed_files(days, request.files, request.days)
         head = {"kind": "checked", "readsLog": checked.reads_log, "namesDay": checked.names_day}
         wire.write_all(self._descriptor, wire.encode({**head, "files": files} if request.wait else head))
@@ -188,31 +191,11 @@ class _Session:
             wire.read_head(self._descriptor)
         paths = [f"{self.folder}/{file}" for file in files]
         document, body = _run_over_files(self._connection, self._view, request, paths)
-        return {**document, "days": days if checked.is_repeatable else None}, body
+        return {**document, "days": valid_for}, body
 
-    def _translate(
-        self, request: wire.Request, checked: guard.CheckedStatement, days: Sequence[str]
-    ) -> tuple[dict[str, Any], memoryview]:
-        """Answer with the statement for Spark. The body is DuckDB's result over no rows, for the types."""
-        common = {"reads": days, "days": days if checked.is_repeatable else None}
-        try:
-            translation = spark_sql.translate(checked.tree)
-        except NoTranslation as missing:
-            offset = character_offset(request.statement.encode(), missing.position)
-            head = {"kind": "not translated", "what": missing.what, "position": offset}
-            return {**head, **common}, memoryview(b"")
+    def _run_over_nothing(self, request: wire.Request) -> tuple[dict[str, Any], memoryview]:
         self._view.make([], [])
-        document, body = _execute(self._connection, replace(request, max_rows=0))
-        types = [type_ for _, type_ in document["columns"]]
-        if types != list(translation.types):
-            return {
-                "kind": "not translated",
-                "what": "a column's type",
-                "position": None,
-                **common,
-            }, memoryview(b"")
-        head = {"kind": "translated", "sql": translation.sql, "relations": translation.relations}
-        return {**document, **head, **common}, body
+        return _execute(self._connection, replace(request, max_rows=0))
 
 
 # Restrictions ------------------------------------------------------------------------------------

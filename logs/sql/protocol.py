@@ -122,32 +122,6 @@ class QueryResult:
         return sum(batch.nbytes for batch in self.batches)
 
 
-@dataclass(frozen=True, slots=True)
-class SparkStatement:
-    """A statement for Spark, with the names and types that DuckDB gives to its columns.
-
-    Attributes:
-        relations: how many tables and subqueries its plan has.
-        reads: the days that it may read.
-        is_repeatable: it does not depend on the time or on random numbers.
-    """
-
-    sql: str
-    relations: int
-    columns: tuple[ResultColumn, ...]
-    schema: pa.Schema
-    reads: tuple[str, ...]
-    is_repeatable: bool
-
-
-@dataclass(frozen=True, slots=True)
-class DuckdbStatement:
-    """A statement that only DuckDB can run: ``what`` in it has no translation, and the days it may read."""
-
-    what: str
-    reads: tuple[str, ...]
-
-
 class Engine(Protocol):
     """Runs one statement over one tenant's log."""
 

@@ -18,7 +18,7 @@ from accounts.admin.base import PART, StaffPage
 from accounts.models import Account, Domain, Invitation, Membership, Revision, Tenant
 from accounts.models.users import MembershipRole
 from analytics.models import Build, DayRollup, TenantHealth
-from analytics.watch.verdict import VerdictSentence, describe_restores, find_open
+from analytics.words.verdict import VerdictSentence, describe_open, describe_restores
 from tenantadmin.backoffice.audit.page import describe_revision
 from tenantadmin.backoffice.snoozes import acknowledge, bring_back, read_snoozed, snooze
 from tenantadmin.lib.core.timestamps import now
@@ -105,7 +105,7 @@ def read_home(user: User) -> Home:
     health = TenantHealth.objects.filter(is_live)
     flagged = health.filter(has_findings=True).exclude(pk__in=hidden["findings"])
     candidates = flagged.order_by("-last_day", "tenant_id").values_list("pk", flat=True)[:_CANDIDATES]
-    findings = dict(list(find_open(candidates).items())[:_ROWS])
+    findings = dict(list(describe_open(candidates).items())[:_ROWS])
     fallen = health.filter(drop__gte=_LEAST_DROP, requests_7__gte=_LEAST_REQUESTS).exclude(
         pk__in=hidden["drops"]
     )

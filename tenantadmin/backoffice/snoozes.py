@@ -14,7 +14,7 @@ from django.db.models import Q
 
 from accounts.models import Domain, Snooze, Tenant
 from analytics.models import Build, TenantHealth
-from analytics.watch.verdict import VerdictSentence, find_open
+from analytics.words.verdict import VerdictSentence, describe_open
 from tenantadmin.lib.core.errors import BadRequest
 from tenantadmin.lib.core.timestamps import now
 
@@ -152,7 +152,7 @@ def _read_said(places: Iterable[tuple[str, str]]) -> Mapping[tuple[str, str], Sa
     wanted = list(places)
     tenants = {subject: UUID(subject) for panel, subject in wanted if PANELS[panel].key is _TENANT}
     health = TenantHealth.objects.in_bulk(tenants.values()) if tenants else {}
-    found = find_open(tenants[subject] for panel, subject in wanted if panel == "findings")
+    found = describe_open(tenants[subject] for panel, subject in wanted if panel == "findings")
     said: dict[tuple[str, str], Said] = {}
     for panel, subject in wanted:
         says = PANELS[panel].says

@@ -13,7 +13,8 @@ from accounts.models.tenants import TenantConfig
 from analytics.advice.recommend import describe_open_recommendations
 from analytics.models import Build, TenantHealth
 from analytics.models.summaries import is_day
-from analytics.watch.verdict import Verdict, VerdictState, read_verdict
+from analytics.watch.verdict import VerdictState
+from analytics.words.verdict import Verdict, read_verdict
 from logs.models import PendingBuild
 from tenantadmin.backoffice.audit.page import ReadsAudit, describe_acts, ids_of
 from tenantadmin.backoffice.audit.timeline import AuditFilter, read_audit

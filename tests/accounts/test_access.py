@@ -16,12 +16,13 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from accounts.access.credentials import create_pat, exchange_pat
-from accounts.access.rights import authenticate_token, clear_principal_cache
+from accounts.access.rights import authenticate_token
 from accounts.access.scopes import Scope
 from accounts.models import Account, Membership, PermissionGrant, PersonalAccessToken, Tenant, User
 from tenantadmin.lib.core.errors import InvalidToken
 from tenantadmin.lib.core.timestamps import now
 from tests import factories
+from tests.conftest import clear_principal_cache
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

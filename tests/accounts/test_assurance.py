@@ -13,12 +13,11 @@ from allauth.mfa.models import Authenticator
 from django.core.cache import cache
 
 from accounts.access.credentials import create_refresh_token, exchange_refresh_token
-from accounts.access.rights import clear_principal_cache
 from accounts.limited_access import take_access
 from accounts.models import Event, Membership, RefreshToken, User
 from tests import factories
 from tests.admin.staff import add_totp, by_password, code_of
-from tests.conftest import ApiClient
+from tests.conftest import ApiClient, clear_principal_cache
 
 if TYPE_CHECKING:
     from django.test import Client

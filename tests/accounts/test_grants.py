@@ -9,12 +9,11 @@ from typing import Any
 import pytest
 
 from accounts.access.credentials import exchange_pat
-from accounts.access.rights import clear_principal_cache
 from accounts.models import PermissionGrant, User
 from accounts.signin.flow import Device, Identity, complete_sign_in
 from tenantadmin.lib.core.timestamps import format_timestamp, now
 from tests import factories
-from tests.conftest import ApiClient
+from tests.conftest import ApiClient, clear_principal_cache
 from tests.streams import body_of
 
 pytestmark = pytest.mark.django_db

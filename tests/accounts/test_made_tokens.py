@@ -20,7 +20,6 @@ from accounts.access.credentials import (
     exchange_pat,
     mint_for_sign_in,
 )
-from accounts.access.rights import clear_principal_cache
 from accounts.access.scopes import Scope
 from accounts.models import Event, Membership, PersonalAccessToken, RefreshToken, User
 from accounts.sessions import delete_ended_sessions
@@ -28,7 +27,7 @@ from accounts.signin.flow import Device, SignIn, open_session
 from tenantadmin.lib.core.timestamps import format_timestamp, now, parse_timestamp
 from tests import factories
 from tests.accounts.support import at_once, signed_in
-from tests.conftest import ApiClient
+from tests.conftest import ApiClient, clear_principal_cache
 
 pytestmark = pytest.mark.django_db
 TOKENS = "/users/me/tokens"

@@ -361,13 +361,6 @@ class TestEndpoints:
         assert (client.request("HEAD", "/users").status_code, client.get("/users").status_code) == (head, get)
 
 
-def test_a_wildcard_tokens_access_ends_with_its_owners_role(world: factories.World) -> None:
-    client = ApiClient(factories.pat_token(world.platform_admin, "users:read", tenants=["*"]))
-    assert client.get("/users").status_code == 200
-    User.objects.filter(pk=world.platform_admin.pk).update(role="user")
-    assert client.get("/users").status_code == 401
-
-
 def test_one_caller_creates_only_so_many_in_an_hour(world: factories.World, settings: Any) -> None:
     settings.PAT_LIMIT = "2 per hour"
     owner = signed_in(world.owner)

@@ -10,7 +10,6 @@ import pytest
 from django.core import mail
 
 from accounts.access.credentials import end_pat, exchange_pat
-from accounts.access.rights import clear_principal_cache
 from accounts.admin.offboarding import offboard
 from accounts.admin.rights import revoke_rights, rights_on
 from accounts.models import Event, Membership, PermissionGrant, Proposal, TenantConfig, User
@@ -22,7 +21,7 @@ from tenantadmin.lib.core.request_context import acting_for
 from tenantadmin.lib.core.timestamps import format_timestamp, now
 from tests import factories
 from tests.accounts.support import at_once, signed_in
-from tests.conftest import ApiClient
+from tests.conftest import ApiClient, clear_principal_cache
 from tests.sending import send_all
 
 if TYPE_CHECKING:

@@ -20,7 +20,6 @@ from accounts.access.principal import Rights
 from accounts.access.reach import Reach
 from accounts.access.rights import (
     authenticate_token,
-    clear_principal_cache,
     latest_rights,
     read_rights,
     rights_of,
@@ -31,6 +30,7 @@ from accounts.models import Membership, PermissionGrant, PersonalAccessToken, Re
 from tenantadmin.lib.core.errors import InvalidToken
 from tenantadmin.lib.core.timestamps import now
 from tests import factories
+from tests.conftest import clear_principal_cache
 
 pytestmark = pytest.mark.django_db
 HOUR = dt.timedelta(hours=1)

@@ -117,14 +117,6 @@ def test_an_ended_session_is_dead_and_the_others_live(world: factories.World) ->
     assert another.delete(f"{OWN}/{session.pk}").status_code == 404
 
 
-def test_a_token_refreshed_from_a_session_ends_with_it(world: factories.World) -> None:
-    session, client, text = session_of(world.member)
-    refreshed = ApiClient(refresh(text).json()["access_token"])
-    assert refreshed.get(OWN).status_code == 200
-    assert client.delete(f"{OWN}/{session.pk}").status_code == 200
-    assert refreshed.get(OWN).status_code == 401
-
-
 def test_signing_out_everywhere_ends_all_but_pats(world: factories.World) -> None:
     sessions = [session_of(world.member) for _ in range(2)]
     stranger = signed_in(world.stranger)

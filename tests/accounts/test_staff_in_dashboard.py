@@ -9,14 +9,13 @@ from uuid import UUID
 import jwt
 import pytest
 
-from accounts.access.rights import clear_principal_cache
 from accounts.models import Event, Membership, PersonalAccessToken, RefreshToken
 from accounts.signin.staff.opening import challenge_of
 from rules.write import write_ruleset
 from tests import factories
 from tests.admin.filling import to
 from tests.admin.staff import prove_factor, signed_in, support_client
-from tests.conftest import ApiClient
+from tests.conftest import ApiClient, clear_principal_cache
 
 if TYPE_CHECKING:
     from django.test import Client

@@ -13,7 +13,6 @@ from accounts.readers.users import set_support
 from tests import factories
 from tests.admin.filling import to
 from tests.admin.staff import act
-from tests.conftest import ApiClient
 
 
 def every_page(tenant: Tenant) -> dict[str, str]:
@@ -67,12 +66,6 @@ class TestRoles:
         assert world.member.is_active
         shown = support.get(reverse("admin:accounts_user_change", args=[world.member.pk])).content.decode()
         assert "Deactivate" not in shown
-
-    def test_support_is_no_admin_in_the_api(self, world: factories.World) -> None:
-        user = factories.make_user("support@example.org", is_support=True)
-        caller = ApiClient(factories.sign_in(user))
-        assert caller.get(f"/config/tenants/{world.tenant.pk}").status_code in {403, 404}
-        assert str(world.tenant.pk) not in b"".join(caller.get("/config/tenants")).decode()
 
     def test_the_role_is_given_and_taken_with_an_event(self, staff: Client, world: factories.World) -> None:
         assert "Made support: member@example.org." in act(staff, "make_support", world.member)

@@ -173,35 +173,6 @@ def test_an_unchanged_document_is_not_sent_again(world: World, reader: ApiClient
             assert reader.get(address, **{"If-None-Match": '"other"'}).status_code == 200
 
 
-@pytest.mark.usefixtures("rows")
-def test_summaries_need_a_personal_access_token_with_their_scope(world: World, anonymous: ApiClient) -> None:
-    tenant = str(world.tenant.pk)
-
-    def status(token: str, path: str) -> int:
-        return ApiClient(token).get(f"/tenants/{tenant}/{path}").status_code
-
-    read_only = factories.pat_token(world.member, "analytics:read", tenants=[tenant])
-    per_user = factories.pat_token(world.owner, "analytics:users", tenants=[tenant])
-    elsewhere = factories.pat_token(
-        world.stranger, "analytics:read", "analytics:users", tenants=[str(world.stranger_tenant.pk)]
-    )
-    for path in ("summaries/2026", "summaries/2026/rules", "summaries/2026/03/01"):
-        assert anonymous.get(f"/tenants/{tenant}/{path}").status_code == 401
-        assert status(read_only, path) == 200
-        assert status(per_user, path) == 403
-        assert status(elsewhere, path) == 403
-        assert status(factories.sign_in(world.owner), path) == 403
-    for path in ("users", "users/Ana/2026", "users/Ana/2026/03/01"):
-        assert status(per_user, path) == 200
-        assert status(read_only, path) == 403
-        assert status(elsewhere, path) == 403
-
-
-@pytest.mark.usefixtures("rows")
-def test_an_unknown_parameter_is_refused(world: World, reader: ApiClient) -> None:
-    assert reader.get(f"/tenants/{world.tenant.pk}/summaries/2026?month=3").status_code == 400
-
-
 class TestManyStatements:
     """A day of many statements goes out in pieces, and comes from the store as it was written."""
 

@@ -23,6 +23,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from analytics import tasks
+from analytics.jobs.digests import _read_days
 from analytics.models import DayRollup, Kind
 from analytics.numbers.days import find_stale_days, mark_days_stale, rebuild_day
 from analytics.numbers.documents import day_document
@@ -32,7 +33,6 @@ from analytics.numbers.state import mark_missing_objects
 from analytics.numbers.store import new_engine, read_document
 from analytics.numbers.tables import TABLES, DayTables
 from analytics.published.verify import DocumentKey, verify_document
-from analytics.watch.digests import _read_days
 from logs.audit import Reader
 from logs.compaction.build import compact_day
 from logs.compaction.convert import SCHEMA

@@ -12,10 +12,10 @@ from django.core.management import call_command
 
 from analytics.advice.recommend import queue_mining
 from analytics.advice.search import run_mining
+from analytics.jobs.digests import make_digest
 from analytics.published.verify import stored_keys, verify_document
 from analytics.replay.execution import run_next
 from analytics.replay.runs import queue_replay
-from analytics.watch.digests import make_digest
 from analytics.watch.facts import DigestPeriod
 from logs.audit import Reader
 from logs.columns import CACHE_STATUSES, COLUMNS, SqlType

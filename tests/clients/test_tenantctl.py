@@ -359,6 +359,19 @@ def test_a_plan_shows_hits_money_risk_and_the_cheapest_hour(
     ]
 
 
+def test_a_plan_says_how_sure_a_sample_is(capsys: pytest.CaptureFixture[str]) -> None:
+    sampled = {
+        "sample": {"share": 0.8, "identities": 9, "entries": 800},
+        "sampledChanges": {"total": {"hits": {"low": -2, "high": 25}}, "rules": []},
+    }
+    entry = {"file": "a.yaml", "tenant": "t", "added": [], "removed": [], "changed": {}, "reordered": True}
+    show.show_plan({**entry, "lint": {"errors": [], "warnings": []}, "replay": {**REPLAY, **sampled}})
+    assert (
+        "      of a sample, 80.0% of the entries: in 95 of 100 samples the hits change by -2 to +25"
+        in capsys.readouterr().out.splitlines()
+    )
+
+
 def test_no_two_files_of_a_folder_have_the_same_tenant(tmp_path: Path) -> None:
     for name in ("a.yaml", "b.yaml"):
         write_file(tmp_path / name, tenant="T" if name == "a.yaml" else "t", rules=[RULE])

@@ -14,11 +14,11 @@ from accounts.access.scopes import ALL_SCOPES, NOT_IN_MEMBERS_PATS, Scope
 from accounts.billing.domains import register_domain
 from accounts.invitations import LIFETIME
 from accounts.models import AccessRequest, Invitation, PermissionGrant, PersonalAccessToken
+from analytics.jobs.digests import make_digest
 from analytics.models import Alert, AlertDelivery, AlertFiring
-from analytics.watch.alerts import queue_messages
-from analytics.watch.digests import make_digest
 from analytics.watch.facts import DigestPeriod
 from analytics.watch.preferences import unsubscribe_token
+from analytics.words.alerts import queue_messages
 from logs.layout import day_start_ms
 from rules.drafts import create_draft
 from rules.write import write_ruleset

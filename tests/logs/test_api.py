@@ -375,28 +375,6 @@ def test_without_its_audit_row_no_query_runs(
     assert answer.status_code == 500
 
 
-@pytest.mark.parametrize("path", ["logs/2026", "logs/2026/03/01/07/a.json"])
-def test_reading_logs_needs_membership(world: World, anonymous: ApiClient, path: str) -> None:
-    put(world, "2026/03/01/07/a.json")
-    address = f"/tenants/{world.tenant.pk}/{path}"
-
-    def status(token: str) -> int:
-        return ApiClient(token).get(address).status_code
-
-    assert anonymous.get(address).status_code == 401
-    assert status(factories.sign_in(world.stranger)) == 403
-    assert status(factories.sign_in(world.platform_admin)) == 403
-    assert status(factories.sign_in(world.owner)) == 200
-    tenant = str(world.tenant.pk)
-    assert status(factories.pat_token(world.member, "logs:read", tenants=[tenant])) == 200
-    assert status(factories.pat_token(world.member, "analytics:read", tenants=[tenant])) == 403
-    assert LogRead.objects.exclude(email__in=["owner@example.org", "member@example.org"]).count() == 0
-
-
-def test_an_unknown_parameter_is_refused(world: World, member: ApiClient) -> None:
-    assert member.get(f"/tenants/{world.tenant.pk}/logs/2026?limit=1").status_code == 400
-
-
 def test_a_query_is_answered_and_audited(world: World, member: ApiClient) -> None:
     answer = member.post(f"/tenants/{world.tenant.pk}/query", {"sql": "SELECT count(*) AS n FROM proxy_logs"})
 

@@ -109,11 +109,6 @@ def test_a_thousand_prefixes_are_the_most(world: World, gateway: ApiClient) -> N
     assert gateway.post(path, {}).status_code == 400
 
 
-def test_the_scope_reads_nothing(world: World, gateway: ApiClient) -> None:
-    for path in (f"/tenants/{world.tenant.pk}/logs", f"/config/tenants/{world.tenant.pk}"):
-        assert gateway.get(path).status_code == 403
-
-
 def event(*keys: str, bucket: str) -> dict[str, Any]:
     """A notification as S3 sends it."""
     return {

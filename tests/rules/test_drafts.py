@@ -190,14 +190,6 @@ class TestWriting:
         assert client.get(f"{rules}/drafts/{other.pk}").status_code == 404
         assert client.get(f"{rules}/drafts/{UNKNOWN}").status_code == 404
 
-    def test_a_member_reads_and_does_not_write(self, world: World, client: ApiClient, rules: str) -> None:
-        draft = make(client, rules)
-        member = ApiClient(factories.sign_in(world.member))
-        assert member.get(draft["href"]).status_code == 200
-        assert member.put(draft["href"], {"rules": []}).status_code == 403
-        assert member.post(f"{draft['href']}/publish").status_code == 403
-        assert RuleDraft.objects.get().version == 0
-
     def test_drafts_are_deleted_with_their_tenant(self, world: World, client: ApiClient, rules: str) -> None:
         make(client, rules)
         assert client.delete(f"/config/tenants/{world.tenant.pk}").json()["deletedFiles"] == 2

@@ -241,14 +241,6 @@ class TestFeed:
         delete_tenant(tenant_id=world.tenant.pk, actor="owner@example.org")
         assert ids(poll(gateway)) == ["m2"]
 
-    def test_a_sign_in_token_is_refused(self, world: factories.World) -> None:
-        answer = ApiClient(factories.sign_in(world.owner)).get(FEED)
-        assert answer.status_code == 403
-        assert answer.json()["message"] == (
-            "The token lacks the scope 'cache-admin'. Only personal access tokens have this scope: POST "
-            "/users/me/tokens makes one, and POST /oauth/token exchanges it for an access token."
-        )
-
     def test_its_queries_do_not_grow_with_the_markers(
         self,
         gateway: ApiClient,

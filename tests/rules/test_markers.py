@@ -352,26 +352,6 @@ def test_an_expired_marker_holds_no_rule(client: ApiClient, address: str, world:
     write_ruleset(tenant_id=world.tenant.pk, document={"rules": []}, actor="owner@example.org")
 
 
-def test_markers_need_a_pat_with_cache_admin_on_the_tenant(
-    client: ApiClient, address: str, world: factories.World
-) -> None:
-    tenants = [str(world.tenant.pk)]
-    refused = [
-        factories.sign_in(world.owner),
-        factories.sign_in(world.platform_admin),
-        factories.pat_token(world.owner, "config:write", tenants=tenants),
-        factories.pat_token(world.member, "cache-admin", tenants=tenants),
-        factories.pat_token(world.stranger, "cache-admin", tenants=tenants),
-        factories.pat_token(world.owner, "cache-admin", tenants=[str(world.stranger_tenant.pk)]),
-    ]
-    body = {"markerId": "m", "targetRuleId": "orders"}
-    for token in refused:
-        assert ApiClient(token).post(address, body).status_code == 403
-        assert ApiClient(token).get(address).status_code == 403
-    wildcard = factories.pat_token(world.platform_admin, "cache-admin", tenants=["*"])
-    assert ApiClient(wildcard).post(address, body).status_code == 201
-
-
 def test_after_deletion_of_the_tenant_everything_is_a_404(
     client: ApiClient, address: str, world: factories.World
 ) -> None:

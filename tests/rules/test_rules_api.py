@@ -224,14 +224,6 @@ def test_validate_tells_what_changes(world: factories.World) -> None:
     assert [it["path"] for it in wrong.json()["details"]] == ["/compareWith"]
 
 
-def test_a_member_reads_and_does_not_write(address: str, world: factories.World) -> None:
-    member = ApiClient(factories.sign_in(world.member))
-    assert member.get(address).status_code == 200
-    assert member.put(address, RULES).status_code == 403
-    stranger = ApiClient(factories.sign_in(world.stranger))
-    assert stranger.get(address).status_code == 403
-
-
 def test_rules_over_the_plans_limit_are_refused(world: factories.World) -> None:
     account = factories.make_account("Free", plan="free", owners=[world.owner])
     tenant = factories.make_tenant(account, owner=world.owner)

@@ -129,12 +129,6 @@ def test_bad_addresses_and_parameters(client: ApiClient, address: str) -> None:
     assert client.post(f"{address}/history/0/restore", {"seq": 1}).status_code == 400
 
 
-def test_a_member_reads_the_history_and_restores_nothing(address: str, world: factories.World) -> None:
-    member = ApiClient(factories.sign_in(world.member))
-    assert member.get(f"{address}/history").status_code == 200
-    assert member.post(f"{address}/history/0/restore").status_code == 403
-
-
 def test_the_queries_of_each_operation(
     client: ApiClient,
     address: str,

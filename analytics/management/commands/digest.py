@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from django.core.management.base import BaseCommand, CommandError
 
 from accounts.management.arguments import add_tenant, day_argument
-from analytics.watch.digests import make_digest
+from analytics.jobs.digests import make_digest
 from analytics.watch.facts import DigestPeriod
 from analytics.watch.verdict import find_closing_of_all
 from analytics.words.digests import digest_document, render_digest

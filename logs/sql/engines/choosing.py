@@ -6,7 +6,8 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from logs.sql.protocol import DuckdbStatement, QueryRejected, SparkStatement
+from logs.sql.engines.translation import DuckdbStatement, SparkStatement
+from logs.sql.protocol import QueryRejected
 
 if TYPE_CHECKING:
     from logs.sql.engines.local import LocalEngine

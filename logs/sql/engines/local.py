@@ -28,9 +28,9 @@ from logs.sql.engines.pool import (
     ProcessPool,
     QueryPriority,
 )
+from logs.sql.engines.translation import DuckdbStatement, SparkStatement
 from logs.sql.options import LeaseOptions
 from logs.sql.protocol import (
-    DuckdbStatement,
     EngineUnavailable,
     Limits,
     LogSource,
@@ -40,7 +40,6 @@ from logs.sql.protocol import (
     QueryRejected,
     QueryResult,
     QueryTimeout,
-    SparkStatement,
 )
 from logs.sql.refusals import Refusal, with_position
 

@@ -33,7 +33,8 @@ from logs.sql.view import LOG_VIEW
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from logs.sql.protocol import Cancellation, Limits, LogSource, SparkStatement
+    from logs.sql.engines.translation import SparkStatement
+    from logs.sql.protocol import Cancellation, Limits, LogSource
 
 logger = logging.getLogger(__name__)
 

@@ -22,7 +22,7 @@ _ONE: Final = Decimal(1)
 
 _DAY: Final = 86_400
 #: Units, each with its size in the smallest.
-_TIMES: Final = ((1, "ms"), (1000, "s"), (60_000, "min"), (3_600_000, "h"), (86_400_000, "d"))
+_TIMES: Final = ((1, "ms"), (1000, "s"), (60_000, "min"), (3_600_000, "h"))
 _SIZES: Final = ((1, "B"), (10**3, "kB"), (10**6, "MB"), (10**9, "GB"), (10**12, "TB"), (10**15, "PB"))
 _SPANS: Final = ((_DAY, "d"), (3600, "h"), (60, "min"), (1, "s"))
 _AGES: Final = (

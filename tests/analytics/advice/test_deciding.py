@@ -6,14 +6,13 @@ import json
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from threading import Barrier
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 import msgspec
 import pytest
 from django.db import connection
 
-from accounts.access.scopes import Scope
 from accounts.models import Event, Revision
 from analytics.advice import recommend
 from analytics.advice.follow import read_rule_change
@@ -32,7 +31,9 @@ from tenantadmin.lib.core.timestamps import now
 from tenantadmin.lib.objectstore import default_store
 from tests import factories
 from tests.analytics.advice.searching import accept, cached, search
-from tests.conftest import ApiClient
+
+if TYPE_CHECKING:
+    from tests.conftest import ApiClient
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -378,16 +379,3 @@ def test_rest(tenant: UUID, client: ApiClient) -> None:
     }
     unknown = f"{address}/3f2b8f0c-6d2f-4f0e-9a55-0d6f6d1d9f11"
     assert client.get(unknown).status_code == 404
-
-
-def test_a_caller_without_write_access_reads_but_does_not_decide(
-    tenant: UUID, world: factories.World
-) -> None:
-    (found,) = search(tenant)
-    reader = ApiClient(factories.pat_token(world.owner, Scope.ANALYTICS_READ, tenants=[str(world.tenant.pk)]))
-    address = f"/tenants/{tenant}/recommendations/{found.pk}"
-    assert reader.get(address).status_code == 200
-    for action, body in (("draft", None), ("accept", None), ("dismiss", {"reason": "x"}), ("reopen", None)):
-        assert reader.post(f"{address}/{action}", body).status_code == 403
-    found.refresh_from_db()
-    assert (found.state, found.version) == ("open", 1)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from accounts.access.scopes import Scope
+from analytics.jobs.alerts import Reading, record_reading
 from analytics.models import Alert, AlertDelivery
-from analytics.watch.evaluating import Reading, record_reading
 from tests import factories
 from tests.conftest import ApiClient
 

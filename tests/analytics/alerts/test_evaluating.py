@@ -15,11 +15,12 @@ import pytest
 from django.core.management import call_command
 
 from analytics import tasks
+from analytics.jobs import alerts as evaluating
+from analytics.jobs.alerts import evaluate_service, evaluate_tenant
 from analytics.models import Alert, AlertDelivery, AlertFiring, AlertKind, Build, TenantHealth
 from analytics.queues import ALERTS, count_failing_jobs
-from analytics.watch import evaluating
-from analytics.watch.alert_kinds import ALERT_QUERIES, KINDS, alert_sql, describe_value
-from analytics.watch.evaluating import evaluate_service, evaluate_tenant
+from analytics.watch.alert_kinds import ALERT_QUERIES, KINDS, alert_sql
+from analytics.words.alert_numbers import describe_value
 from logs.audit import Reader
 from logs.layout import day_start_ms
 from logs.models import PendingBuild

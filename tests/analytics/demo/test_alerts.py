@@ -15,9 +15,9 @@ from django.db.models import F
 from accounts.models import Tenant
 from analytics.demo.logs import read_demo
 from analytics.demo.seed import make_last_digests, seed_demo
+from analytics.jobs.alerts import evaluate_service, evaluate_tenant
 from analytics.models import AlertFiring, Digest, TenantHealth
 from analytics.watch.alerts import create_alert
-from analytics.watch.evaluating import evaluate_service, evaluate_tenant
 from tenantadmin.lib.objectstore import default_store
 
 pytestmark = pytest.mark.django_db

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from analytics.watch.facts import PLACEHOLDER
-from analytics.watch.sections import make_document
+from analytics.words.sections import make_document
 
 
 @pytest.fixture(autouse=True)
@@ -19,4 +19,4 @@ def _check_sentences(monkeypatch: pytest.MonkeyPatch) -> None:
             assert not re.search(r"[0-9]", PLACEHOLDER.sub("", section.text))
         return document
 
-    monkeypatch.setattr("analytics.watch.digests.make_document", make_and_check)
+    monkeypatch.setattr("analytics.jobs.digests.make_document", make_and_check)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.core.management import call_command
 
-from analytics.watch.digests import make_digest
+from analytics.jobs.digests import make_digest
 from analytics.watch.facts import DigestPeriod
 from analytics.words.digests import render_digest
 from logs.audit import Reader

@@ -17,8 +17,8 @@ from django.db import connection
 from django.test import Client
 
 from accounts.models import Event, Membership, PermissionGrant, User
+from analytics.jobs.digests import make_digest
 from analytics.models import Digest, DigestMail, DigestPreference
-from analytics.watch.digests import make_digest
 from analytics.watch.facts import DigestPeriod
 from tenantadmin.lib.core.timestamps import now
 from tenantadmin.lib.objectstore import default_store
@@ -47,9 +47,9 @@ def inbox(settings: Any) -> Iterator[Inbox]:
         yield received
 
 
-def choose(world: World, user: User, frequency: str, *, status: int = 200, of: str = "me") -> Any:
+def choose(world: World, user: User, frequency: str, *, status: int = 200) -> Any:
     client = ApiClient(factories.sign_in(user))
-    answer = client.put(f"/users/{of}/digests/{world.tenant.pk}", {"frequency": frequency})
+    answer = client.put(f"/users/me/digests/{world.tenant.pk}", {"frequency": frequency})
     assert answer.status_code == status, answer.content
     return answer.json()
 
@@ -66,7 +66,7 @@ def make(world: World, period: DigestPeriod | None = None, *, days_after: int = 
         entries(1_234, at=at(DAY) + 60_000, cacheStatus="HIT", **hit),
     )
     rebuild(world)
-    with patch("analytics.watch.digests.now", lambda: present):
+    with patch("analytics.jobs.digests.now", lambda: present):
         assert make_digest(default_store(), tenant=world.tenant.pk, period=period)
 
 
@@ -119,11 +119,6 @@ class TestPreference:
             permissions=["analytics:read"],
         )
         choose(world, world.stranger, "daily")
-
-    def test_for_oneself_alone(self, world: World) -> None:
-        for user in (world.owner, world.platform_admin):
-            choose(world, user, "daily", status=403, of="member@example.org")
-        assert not DigestPreference.objects.exists()
 
     @pytest.mark.parametrize("body", [{"frequency": "hourly"}, {}, {"frequency": "daily", "x": 1}])
     def test_another_body_is_a_400(self, world: World, body: dict[str, Any]) -> None:

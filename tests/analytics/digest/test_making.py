@@ -14,10 +14,10 @@ from django.core.management import CommandError, call_command
 
 from analytics import tasks
 from analytics.demo.logs import LogPlan, read_demo, write_logs
+from analytics.jobs.digests import delete_old_exchanges, find_due_digests, make_digest, make_due_digests
 from analytics.models import Digest, ModelExchange, TenantHealth
 from analytics.numbers.state import update_health
 from analytics.queues import DIGESTS, count_failing_jobs
-from analytics.watch.digests import delete_old_exchanges, find_due_digests, make_digest, make_due_digests
 from analytics.watch.facts import DigestPeriod
 from analytics.words.digests import etag_of
 from tenantadmin.lib.core.timestamps import days_before, now
@@ -39,7 +39,7 @@ MONDAY = dt.date(2026, 3, 30)
 
 
 class Clock:
-    """The present of `analytics.watch.digests`."""
+    """The present of `analytics.jobs.digests`."""
 
     def __init__(self) -> None:
         self.now = dt.datetime(2026, 4, 1, 0, 59, 59, tzinfo=dt.UTC)
@@ -49,7 +49,7 @@ class Clock:
 def clock() -> Iterator[Clock]:
     clock = Clock()
     with (
-        patch("analytics.watch.digests.now", lambda: clock.now),
+        patch("analytics.jobs.digests.now", lambda: clock.now),
         patch("analytics.numbers.state.now", lambda: clock.now),
         patch("tenantadmin.lib.jobs.queue.now", lambda: clock.now),
     ):
@@ -82,7 +82,7 @@ class TestDue:
         fill(world, MONDAY)
         before = make(world, MONDAY)
         assert find_due_digests(world.tenant.pk) == []
-        with patch("analytics.watch.digests.open_log", side_effect=AssertionError):
+        with patch("analytics.jobs.digests.open_log", side_effect=AssertionError):
             assert (
                 make_digest(default_store(), tenant=world.tenant.pk, period=DigestPeriod.of_day(MONDAY))
                 == before
@@ -207,7 +207,7 @@ class TestTurns:
             return make_digest(default_store(), period=period, **options)
 
         pauses = []
-        with patch("analytics.watch.digests.make_digest", make_one):
+        with patch("analytics.jobs.digests.make_digest", make_one):
             for _ in range(7):
                 before = clock.now
                 while not DIGESTS.take(limit=9):
@@ -237,8 +237,8 @@ class TestTurns:
             return make_digest(default_store(), period=period, **options)
 
         with (
-            patch("analytics.watch.digests.make_digest", make_one),
-            patch("analytics.watch.digests.monotonic", lambda: seconds[0]),
+            patch("analytics.jobs.digests.make_digest", make_one),
+            patch("analytics.jobs.digests.monotonic", lambda: seconds[0]),
         ):
             for expected in ([], ["2026-03-30"]):
                 while not DIGESTS.take(limit=9):
@@ -261,7 +261,7 @@ class TestTurns:
             return []
 
         TenantHealth.objects.update(due_at=clock.now)
-        with patch("analytics.watch.digests._find_due", build):
+        with patch("analytics.jobs.digests._find_due", build):
             assert len(DIGESTS.take(limit=9)) == 1
             make_due_digests(default_store(), tenant=world.tenant.pk)
         assert turn() == ["2026-03-31", "2026-03-30"]

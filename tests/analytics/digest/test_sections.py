@@ -11,9 +11,9 @@ from django.db import connection
 
 from accounts.models import Revision
 from accounts.models.history import RevisionKind
+from analytics.jobs.digests import make_digest
 from analytics.models import Recommendation, TenantHealth
 from analytics.reports.leaks import Closing
-from analytics.watch.digests import make_digest
 from analytics.watch.facts import DigestPeriod
 from analytics.watch.reading import DigestLog
 from analytics.watch.traffic_sections import statements_section, z_score

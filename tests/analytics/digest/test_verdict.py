@@ -1,8 +1,9 @@
-"""One sentence on how a tenant is."""
+"""What is found of a tenant. `test_words.py` has the sentences."""
 
 from __future__ import annotations
 
 import datetime as dt
+from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -16,12 +17,14 @@ from accounts.models.history import RevisionKind
 from analytics.models import Build, Digest, TenantHealth
 from analytics.reports.leaks import ClosedLeaks, Closing
 from analytics.watch.verdict import (
+    About,
+    Fall,
+    Finding,
+    Restore,
     VerdictState,
     find_closed_of_days,
-    find_open,
     note_findings,
-    read_verdict,
-    read_verdicts,
+    read_findings,
 )
 from logs.models import PendingBuild
 
@@ -35,10 +38,12 @@ YESTERDAY = TODAY - dt.timedelta(days=1)
 pytestmark = pytest.mark.django_db
 
 
+AT = dt.datetime.combine(TODAY, dt.time(9), dt.UTC)
+
+
 @pytest.fixture(autouse=True)
 def clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    at = dt.datetime.combine(TODAY, dt.time(9), dt.UTC)
-    monkeypatch.setattr("analytics.watch.verdict.now", lambda: at)
+    monkeypatch.setattr("analytics.watch.verdict.now", lambda: AT)
 
 
 @pytest.fixture
@@ -89,82 +94,95 @@ def write(
     )  # fmt: skip
 
 
+def find_all(tenant: UUID) -> Sequence[Finding]:
+    return read_findings([tenant], at=AT)[tenant]
+
+
+def find_one(tenant: UUID) -> Finding:
+    (finding,) = find_all(tenant)
+    return finding
+
+
+def find_fall(tenant: UUID) -> Fall:
+    (fall,) = (finding.fall for finding in find_all(tenant) if finding.fall is not None)
+    return fall
+
+
+def has_open(tenant: UUID) -> bool:
+    return any(finding.is_open for finding in find_all(tenant))
+
+
+def moment(hours: float) -> dt.datetime:
+    """Return a time, so many hours after the start of 2026-11-23."""
+    return dt.datetime(2026, 11, 23, tzinfo=dt.UTC) + dt.timedelta(hours=hours)
+
+
 def test_a_tenant_without_a_log() -> None:
-    verdict = read_verdict(uuid4())
-    assert (verdict.state, verdict.text, verdict.day) == (VerdictState.NO_LOG_YET, "No log yet", None)
+    assert find_one(uuid4()) == Finding(VerdictState.NO_LOG_YET, About.NO_LOG, None)
 
 
 @pytest.mark.parametrize(
-    ("last_day", "text"),
+    ("last_day", "state", "about"),
     [
-        ("2026-11-20", "No log since Friday, 20 November"),
-        ("2026-11-18", "No log since Wednesday, 18 November"),
-        ("2026-11-24", "Not judged yet: there is no digest of Tuesday, 24 November yet"),
-        ("2026-11-25", "Healthy"),
+        (dt.date(2026, 11, 18), VerdictState.LOG_LATE, About.LOG_LATE),
+        (YESTERDAY, VerdictState.NOT_JUDGED_YET, About.NO_DIGEST),
+        (TODAY, VerdictState.HEALTHY, About.NOTHING),
     ],
 )
-def test_a_log_that_stopped(tenant: UUID, last_day: str, text: str) -> None:
+def test_a_log_that_stopped(tenant: UUID, last_day: dt.date, state: VerdictState, about: About) -> None:
     TenantHealth.objects.update(last_day=last_day)
-    assert read_verdict(tenant).text == text
+    assert find_one(tenant) == Finding(state, about, last_day)
 
 
-@pytest.mark.parametrize("last_day", [None, "2026-11-18"])
-def test_a_log_whose_first_days_are_being_built(tenant: UUID, last_day: str | None) -> None:
+@pytest.mark.parametrize("last_day", [None, dt.date(2026, 11, 18)])
+def test_a_log_whose_first_days_are_being_built(tenant: UUID, last_day: dt.date | None) -> None:
     TenantHealth.objects.update(last_day=last_day)
     for day in (YESTERDAY, YESTERDAY - dt.timedelta(days=1), None):
         PendingBuild.objects.create(tenant_id=tenant, day=day)
-    verdict = read_verdict(tenant)
-    assert (verdict.state, verdict.day) == (VerdictState.NOT_JUDGED_YET, YESTERDAY)
-    assert verdict.text == "The log of the days up to 2026-11-24 is being summarised"
+    assert find_one(tenant) == Finding(VerdictState.NOT_JUDGED_YET, About.SUMMARISING, YESTERDAY)
     # A day before the last that has requests is no news of later ones.
     PendingBuild.objects.update(tenant_id=uuid4())
-    assert read_verdict(tenant).text == ("No log since Wednesday, 18 November" if last_day else "No log yet")
+    assert find_one(tenant).about is (About.LOG_LATE if last_day else About.NO_LOG)
 
 
 def test_a_log_that_could_not_be_read(tenant: UUID) -> None:
-    TenantHealth.objects.update(last_day="2026-11-20")
+    last = dt.date(2026, 11, 20)
+    TenantHealth.objects.update(last_day=last)
     for day in ("2026-11-19", "2026-11-22", "2026-11-23"):
         Build.objects.create(tenant_id=tenant, period=day, state=Build.State.FAILED)
-    read = "No log was read since Friday, 20 November: the build of Monday, 23 November failed"
-    assert read_verdict(tenant).text == read
+    failed = Finding(VerdictState.LOG_LATE, About.LOG_LATE, last, failed=dt.date(2026, 11, 23))
+    assert find_one(tenant) == failed
     PendingBuild.objects.create(tenant_id=tenant, day="2026-11-23")
-    assert read_verdict(tenant).text == read
+    assert find_one(tenant) == failed
     PendingBuild.objects.create(tenant_id=tenant, day="2026-11-24")
-    assert read_verdict(tenant).text == "The log of the days up to 2026-11-24 is being summarised"
+    assert find_one(tenant).about is About.SUMMARISING
     PendingBuild.objects.all().delete()
     Build.objects.filter(period__gt="2026-11-20").delete()
-    assert read_verdict(tenant).text == "No log since Friday, 20 November"
+    assert find_one(tenant) == Finding(VerdictState.LOG_LATE, About.LOG_LATE, last)
 
 
 def test_a_hit_rate_as_usual(tenant: UUID) -> None:
     make_digest(tenant, ago=1, rate=40.1, usual=45.0)
-    assert read_verdict(tenant).state is VerdictState.HEALTHY
-    assert read_verdict(tenant).text == "Healthy"
+    assert find_one(tenant) == Finding(VerdictState.HEALTHY, About.NOTHING, YESTERDAY)
 
 
 def test_a_fall_without_a_known_cause(tenant: UUID) -> None:
     make_digest(tenant, ago=1, rate=7.2, usual=42.9)
-    verdict = read_verdict(tenant)
-    assert (verdict.state, verdict.day) == (VerdictState.HIT_RATE_FELL, YESTERDAY)
-    assert verdict.text == "Hit rate fell from 42.9% to 7.2% on Tuesday, 24 November"
+    fall = Fall(42.9, 7.2, is_over=False)
+    assert find_one(tenant) == Finding(VerdictState.HIT_RATE_FELL, About.FALL, YESTERDAY, fall=fall)
 
 
 def test_a_fall_has_a_first_day_once_earlier_digests_are_made(tenant: UUID) -> None:
     make_digest(tenant, ago=1, rate=7.2, usual=42.9, cause="revision 2 (2026-11-24 10:00 UTC)")
     Digest.objects.update(made_at=dt.datetime.combine(TODAY, dt.time(8, 56), dt.UTC))
-    verdict = read_verdict(tenant)
-    assert verdict.state is VerdictState.HIT_RATE_FELL
-    assert verdict.text == (
-        "Hit rate fell from 42.9% to 7.2%; since when and why is not known yet, because the digests of "
-        "earlier days are still being made"
-    )
+    assert find_fall(tenant) == Fall(42.9, 7.2, is_over=False, has_start=False)
     make_digest(tenant, ago=2, rate=40.0, usual=42.9)
-    told = "Hit rate fell from 42.9% to 7.2% on Tuesday, 24 November after revision 2"
-    assert read_verdict(tenant).text == told
+    fall = Fall(42.9, 7.2, is_over=False, revision=2)
+    assert find_fall(tenant) == fall
     # The log may begin with the fall.
     Digest.objects.filter(last_day__lt=YESTERDAY).delete()
     Digest.objects.update(made_at=dt.datetime.combine(TODAY, dt.time(8, 54), dt.UTC))
-    assert read_verdict(tenant).text == told
+    assert find_fall(tenant) == fall
 
 
 def test_a_fall_after_a_revision_that_was_restored(tenant: UUID) -> None:
@@ -172,33 +190,32 @@ def test_a_fall_after_a_revision_that_was_restored(tenant: UUID) -> None:
     make_digest(tenant, ago=2, rate=7.2, usual=42.9, cause="revision 2 (2026-11-23 10:00 UTC)")
     write(tenant, 1, hours=-100)
     write(tenant, 2, hours=10)
-    verdict = read_verdict(tenant)
-    assert (
-        verdict.text
-        == "Hit rate fell from 42.9% to 7.2% on Monday, 23 November after revision 2, and has recovered"
+    fall = Fall(42.9, 7.2, is_over=True, revision=2, revised_at=moment(10))
+    assert find_one(tenant) == Finding(
+        VerdictState.HIT_RATE_RECOVERED, About.FALL, dt.date(2026, 11, 23), fall=fall
     )
     # Neither another update nor the restore of the revision itself repairs it.
     write(tenant, 3, hours=11)
     write(tenant, 4, hours=12, action="restore", restored_from=2)
-    assert read_verdict(tenant).text == verdict.text
+    assert find_fall(tenant) == fall
     write(tenant, 5, hours=15.5, action="restore", restored_from=1)
-    verdict = read_verdict(tenant)
-    assert (
-        verdict.text
-        == "Hit rate fell from 42.9% to 7.2% on Monday, 23 November after revision 2, restored 6 hours later"
-    )
-    assert (verdict.state, verdict.is_bad) == (VerdictState.HIT_RATE_RECOVERED, False)
+    restore = Restore(5, 1, moment(15.5), is_untried=False)
+    assert find_fall(tenant) == replace(fall, restore=restore, is_judged_since=True)
 
 
 def test_the_worst_fall_of_a_week_is_told(tenant: UUID) -> None:
     for ago, rate in enumerate((40.0, 30.0, 40.0, 10.0, 40.0, 40.0, 40.0, 0.0), start=1):
         make_digest(tenant, ago=ago, rate=rate, usual=40.0)
-    verdict = read_verdict(tenant)
-    assert verdict.text == "Hit rate fell from 40.0% to 10.0% on Saturday, 21 November, and has recovered"
-    assert verdict.state is VerdictState.HIT_RATE_RECOVERED
+    assert (find_one(tenant).day, find_fall(tenant).rate) == (dt.date(2026, 11, 21), 10.0)
     # One that goes on is told before a deeper one that is over.
     Digest.objects.filter(period=YESTERDAY.isoformat()).delete()
-    assert read_verdict(tenant).text == "Hit rate fell from 40.0% to 30.0% on Monday, 23 November"
+    (fell,) = (finding for finding in find_all(tenant) if finding.fall is not None)
+    assert fell == Finding(
+        VerdictState.HIT_RATE_FELL,
+        About.FALL,
+        dt.date(2026, 11, 23),
+        fall=Fall(40.0, 30.0, is_over=False),
+    )
 
 
 def test_a_fall_that_began_before_the_week_is_told_from_its_first_day(tenant: UUID) -> None:
@@ -207,11 +224,8 @@ def test_a_fall_that_began_before_the_week_is_told_from_its_first_day(tenant: UU
     make_digest(tenant, ago=8, rate=6.5, usual=40.0, cause="revision 2 (2026-11-17 10:00 UTC)")
     make_digest(tenant, ago=9, rate=40.0, usual=40.0)
     make_digest(tenant, ago=10, rate=0.0, usual=40.0)
-    verdict = read_verdict(tenant)
-    assert verdict.text.startswith(
-        "Hit rate fell from 40.0% to 6.5% on Tuesday, 17 November after revision 2"
-    )
-    assert verdict.state is VerdictState.HIT_RATE_RECOVERED
+    assert find_one(tenant).day == dt.date(2026, 11, 17)
+    assert find_fall(tenant) == Fall(40.0, 6.5, is_over=True, revision=2)
 
 
 def test_a_fall_is_told_from_its_first_day_across_days_without_a_log(tenant: UUID) -> None:
@@ -225,16 +239,16 @@ def test_a_fall_is_told_from_its_first_day_across_days_without_a_log(tenant: UUI
     make_digest(tenant, ago=8, rate=31.0, usual=30.0)
     write(tenant, 1, hours=-500)
     write(tenant, 2, hours=-96)
-    (verdict,) = read_verdict(tenant).more
-    told = "Hit rate fell from 30.0% to 2.0% on Thursday, 19 November after revision 2"
-    assert (verdict.text, verdict.day) == (told, dt.date(2026, 11, 19))
-    # The log ends before the restore, which nine minutes passed since.
+    fall = Fall(30.0, 2.0, is_over=False, revision=2, revised_at=moment(-96))
+    late, fell = find_all(tenant)
+    assert (late.state, fell.day, fell.fall) == (VerdictState.LOG_LATE, dt.date(2026, 11, 19), fall)
+    # The log ends before the restore.
     write(tenant, 3, hours=56.85, action="restore", restored_from=1)
-    (verdict,) = read_verdict(tenant).more
-    assert verdict.text == f"{told}; revision 3 restored revision 1, 9 minutes ago; no requests since"
-    assert verdict.is_open
+    restore = Restore(3, 1, moment(56.85), is_untried=True)
+    assert find_fall(tenant) == replace(fall, restore=restore)
+    assert has_open(tenant)
     TenantHealth.objects.update(last_day=TODAY)
-    assert read_verdict(tenant).text == f"{told}; revision 3 restored revision 1, 9 minutes ago"
+    assert find_fall(tenant) == replace(fall, restore=replace(restore, is_untried=False))
 
 
 def test_a_fall_after_days_without_a_log_names_the_revision_of_these_days(tenant: UUID) -> None:
@@ -242,57 +256,46 @@ def test_a_fall_after_days_without_a_log_names_the_revision_of_these_days(tenant
     make_digest(tenant, ago=5, rate=40.0, usual=40.0)
     for seq, hours in enumerate((-90, -60, 12), start=1):
         write(tenant, seq, hours=hours)
-    told = "Hit rate fell from 40.0% to 7.0% on Tuesday, 24 November after revision 3"
-    assert read_verdict(tenant).text == told
+    fall = Fall(40.0, 7.0, is_over=False, revision=3, revised_at=moment(12))
+    assert find_fall(tenant) == fall
     write(tenant, 4, hours=30, action="restore", restored_from=2)
     make_digest(tenant, ago=0, rate=9.0, usual=40.0)
-    verdict = read_verdict(tenant)
-    assert (verdict.text, verdict.is_open) == (f"{told}, restored 18 hours later, and is still down", True)
+    restore = Restore(4, 2, moment(30), is_untried=False)
+    assert find_fall(tenant) == replace(fall, restore=restore, is_judged_since=True)
+    assert has_open(tenant)
 
 
 @pytest.mark.parametrize(
-    ("sections", "text"),
+    ("sections", "found"),
     [
-        (("errors", "leaks"), "Requests failed in bursts on Tuesday, 24 November"),
-        (
-            ("stale", "leaks"),
-            "Cached results that depend on the user went to several users on Tuesday, 24 November",
-        ),
-        (("stale",), "Hits were older than a change of a table that they read on Tuesday, 24 November"),
-        (("publishes", "new-statements"), "Healthy"),
+        (("errors", "leaks"), [About.ERRORS, About.LEAKS]),
+        (("stale", "leaks"), [About.LEAKS, About.STALE]),
+        (("publishes", "new-statements"), [About.NOTHING]),
     ],
 )
-def test_what_the_last_digest_found(tenant: UUID, sections: tuple[str, ...], text: str) -> None:
+def test_what_the_last_digest_found(tenant: UUID, sections: tuple[str, ...], found: list[About]) -> None:
     make_digest(tenant, ago=1, rate=42.0, usual=42.9, sections=sections)
     make_digest(tenant, ago=2, rate=42.0, usual=42.9, sections=("errors",))
-    assert read_verdict(tenant).text == text
+    assert [(finding.about, finding.day) for finding in find_all(tenant)] == [
+        (about, YESTERDAY) for about in found
+    ]
 
 
 def test_a_fall_is_not_over_on_a_weekend_with_few_hits(tenant: UUID) -> None:
     make_digest(tenant, ago=1, rate=0.0, usual=4.0)
     make_digest(tenant, ago=2, rate=0.0, usual=40.0)
-    verdict = read_verdict(tenant)
-    assert (verdict.state, verdict.text) == (
-        VerdictState.HIT_RATE_FELL,
-        "Hit rate fell from 40.0% to 0% on Monday, 23 November",
-    )
+    assert find_one(tenant).day == dt.date(2026, 11, 23)
+    assert find_fall(tenant) == Fall(40.0, 0.0, is_over=False)
 
 
 def test_all_that_was_found_is_told_the_worst_first(tenant: UUID) -> None:
     make_digest(tenant, ago=2, rate=42.0, usual=42.9, sections=("errors", "leaks", "stale"))
     make_digest(tenant, ago=3, rate=10.0, usual=40.0)
-    verdict = read_verdict(tenant)
-    said = [verdict.text, *(sentence.text for sentence in verdict.more)]
-    assert said == [
-        "Requests failed in bursts on Monday, 23 November",
-        "Cached results that depend on the user went to several users on Monday, 23 November",
-        "Hits were older than a change of a table that they read on Monday, 23 November",
-        "Not judged yet: there is no digest of Tuesday, 24 November yet",
-        "Hit rate fell from 40.0% to 10.0% on Sunday, 22 November, and has recovered",
-    ]
+    found = [finding.about for finding in find_all(tenant)]
+    assert found == [About.ERRORS, About.LEAKS, About.STALE, About.NO_DIGEST, About.FALL]
     TenantHealth.objects.update(last_day=YESTERDAY - dt.timedelta(days=1))
-    verdict = read_verdict(tenant)
-    assert (verdict.text, len(verdict.more)) == ("No log since Monday, 23 November", 4)
+    late, *others = find_all(tenant)
+    assert (late.about, len(others)) == (About.LOG_LATE, 4)
 
 
 MINE = {"standardizedSql": "SELECT current_user()", "tables": "[]", "isReadOnly": True, "cacheOverride": None}
@@ -316,22 +319,20 @@ def test_a_leak_is_closed_once_no_rule_shares_its_statements(tenant: UUID) -> No
         write(tenant, seq, hours=24 + seq, rules=rules)
 
     leak(tenant, MINE, PAY)
-    told = "Cached results that depend on the user went to several users on Tuesday, 24 November"
     pay = {"id": "pay", "conditions": {"tables": {"containsAny": ["hr.*"]}}, "varyBy": ["userName"]}
     publish(1, SHARED)
     publish(2, pay, SHARED)
-    verdict = read_verdict(tenant)
-    assert (verdict.text, verdict.is_bad, len(verdict.open_findings)) == (told, True, 1)
+    assert find_one(tenant) == Finding(VerdictState.FINDING, About.LEAKS, YESTERDAY)
     publish(3, pay, SHARED | {"conditions": {"not": {"standardizedSql": {"contains": "current_user"}}}})
     publish(4, pay, {"id": "mine", "varyBy": ["sessionId"]}, SHARED)
     note_findings(tenant)
-    verdict = read_verdict(tenant)
-    assert verdict.text == f"{told}, closed by revision 3: digests of the days after it no longer show this"
-    assert (verdict.state, verdict.is_bad, find_open([tenant])) == (VerdictState.FINDING_CLOSED, False, {})
+    closing = Closing(RevisionKind.RULES, 3)
+    closed = Finding(VerdictState.FINDING_CLOSED, About.LEAKS, YESTERDAY, closing=closing)
+    assert (find_one(tenant), has_open(tenant)) == (closed, False)
     # Other rules may open it again, so it stays noted.
     assert TenantHealth.objects.get().has_findings
     publish(5, pay, {"id": "mine", "enabled": False, "varyBy": ["userName"]}, SHARED)
-    assert read_verdict(tenant).state is VerdictState.FINDING
+    assert find_one(tenant).state is VerdictState.FINDING
 
 
 def test_a_leak_is_not_closed_by_a_revision_of_before(tenant: UUID) -> None:
@@ -339,11 +340,10 @@ def test_a_leak_is_not_closed_by_a_revision_of_before(tenant: UUID) -> None:
     # The verdict reads the revisions since its first digest.
     make_digest(tenant, ago=5, rate=42.0, usual=42.9)
     write(tenant, 1, hours=-1)
-    assert read_verdict(tenant).state is VerdictState.FINDING
+    assert find_one(tenant).state is VerdictState.FINDING
     assert find_closed_of_days(tenant, YESTERDAY, YESTERDAY) is None
     write(tenant, 2, hours=1)
-    verdict = read_verdict(tenant)
-    assert "closed by revision 2" in verdict.text
+    assert find_one(tenant).closing == Closing(RevisionKind.RULES, 2)
     assert find_closed_of_days(tenant, YESTERDAY, YESTERDAY) == closed_by_rules(2, MINE)
 
 
@@ -355,18 +355,17 @@ def test_a_leak_is_closed_while_the_configuration_has_the_cache_off(tenant: UUID
     leak(tenant, MINE)
     write(tenant, 1, hours=1, rules=[SHARED])
     configure(1, hours=-1, enabled=False)
-    assert read_verdict(tenant).state is VerdictState.FINDING
+    assert find_one(tenant).state is VerdictState.FINDING
     configure(2, hours=25, enabled=True)
-    assert read_verdict(tenant).state is VerdictState.FINDING
+    assert find_one(tenant).state is VerdictState.FINDING
     configure(3, hours=30, enabled=False)
     configure(4, hours=31, enabled=False)
-    verdict = read_verdict(tenant)
-    assert verdict.state is VerdictState.FINDING_CLOSED
-    assert ", closed by revision 3 of the configuration: digests of the days after it" in verdict.text
+    closing = Closing(RevisionKind.CONFIG, 3)
+    assert find_one(tenant).closing == closing
     closed = find_closed_of_days(tenant, YESTERDAY, YESTERDAY)
-    assert closed == ClosedLeaks(Closing(RevisionKind.CONFIG, 3), {"SELECT current_user()"})
+    assert closed == ClosedLeaks(closing, {"SELECT current_user()"})
     configure(5, hours=32, enabled=True)
-    assert read_verdict(tenant).state is VerdictState.FINDING
+    assert find_one(tenant).state is VerdictState.FINDING
     write(tenant, 2, hours=33, rules=[])
     assert find_closed_of_days(tenant, YESTERDAY, YESTERDAY) == closed_by_rules(2, MINE)
 
@@ -408,7 +407,7 @@ def test_leaks_of_two_days_are_closed_once_none_of_them_can_happen_again(tenant:
 def test_what_closes_a_leak(tenant: UUID, rules: list[dict[str, Any]], is_closed: bool) -> None:
     leak(tenant, MINE)
     write(tenant, 1, hours=30, rules=rules)
-    assert (read_verdict(tenant).state is VerdictState.FINDING_CLOSED) == is_closed
+    assert (find_one(tenant).state is VerdictState.FINDING_CLOSED) == is_closed
     closed = find_closed_of_days(tenant, TODAY - dt.timedelta(days=7), TODAY)
     assert closed == (closed_by_rules(1, MINE) if is_closed else None)
 
@@ -433,13 +432,13 @@ def test_an_upgrade_notes_the_findings_of_earlier_digests(
         cursor.execute(module._NOTE_FINDINGS)
     noted = TenantHealth.objects.filter(has_findings=True).values_list("pk", flat=True)
     assert list(noted) == ([tenant] if is_noted else [])
-    assert bool(find_open([tenant])) == is_noted
+    assert has_open(tenant) == is_noted
 
 
 def test_a_leak_of_which_the_digest_keeps_no_statements_stays_open(tenant: UUID) -> None:
     make_digest(tenant, ago=1, rate=42.0, usual=42.9, sections=("leaks",))
     write(tenant, 1, hours=30, rules=[])
-    assert read_verdict(tenant).state is VerdictState.FINDING
+    assert find_one(tenant).state is VerdictState.FINDING
 
 
 def test_it_takes_five_queries_for_all_tenants(tenant: UUID) -> None:
@@ -450,7 +449,7 @@ def test_it_takes_five_queries_for_all_tenants(tenant: UUID) -> None:
     TenantHealth.objects.create(tenant_id=other, last_day=YESTERDAY - dt.timedelta(days=30))
     make_digest(other, ago=31, rate=7.0, usual=40.0)
     with CaptureQueriesContext(connection) as captured:
-        verdicts = read_verdicts([tenant, other])
+        found = read_findings([tenant, other], at=AT)
     # The last two are for the tenant whose log is late.
     assert len(captured) == 5
-    assert verdicts[other].more[0].text == "Hit rate fell from 40.0% to 7.0% on Sunday, 25 October"
+    assert found[other][1].fall == Fall(40.0, 7.0, is_over=False)

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from analytics.demo.generate import generate
-from analytics.replay.compare import replay
 from analytics.replay.load import DayFile, make_schema
+from analytics.replay.replayer import replay
 from logs.columns import COLUMNS, SqlType
 from logs.layout import DAY_MS, day_start_ms
 

@@ -28,8 +28,8 @@ from analytics.models import ReplayRun
 from analytics.numbers.days import find_stale_days, rebuild_day
 from analytics.queues import REPLAYS
 from analytics.replay import execution, runs
-from analytics.replay.compare import replay
 from analytics.replay.execution import NICENESS, Limit, ReplayEnded, run_at_low_priority, run_next
+from analytics.replay.replayer import replay
 from analytics.replay.runs import (
     TooLarge,
     TooManyReplays,

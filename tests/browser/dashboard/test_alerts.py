@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from playwright.sync_api import expect
 
+from analytics.jobs.alerts import Reading, record_reading
 from analytics.models import Alert
-from analytics.watch.evaluating import Reading, record_reading
 from tenantadmin.lib.core.timestamps import now
 from tests.sending import send_all
 

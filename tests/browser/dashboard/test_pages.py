@@ -17,7 +17,7 @@ from accounts.models import Tenant
 from analytics.models import Digest, Mining, ReplayRun
 from analytics.replay.execution import run_next
 from analytics.replay.runs import queue_replay
-from analytics.watch.verdict import read_verdict
+from analytics.words.verdict import read_verdict
 from rules.drafts import create_draft, publish_draft
 from rules.language import complete_rule
 from rules.models import RuleDraft, Ruleset

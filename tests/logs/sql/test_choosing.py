@@ -16,15 +16,14 @@ from accounts.models import TenantConfig
 from logs.models import Partition, QueryRun
 from logs.sources import log_source
 from logs.sql.engines.choosing import ChoosingEngine
+from logs.sql.engines.translation import DuckdbStatement, SparkStatement
 from logs.sql.protocol import (
-    DuckdbStatement,
     Limits,
     LogSource,
     QueryFailed,
     QueryRejected,
     QueryResult,
     QueryTimeout,
-    SparkStatement,
 )
 from tenantadmin.lib.objectstore import default_store
 from tests import factories

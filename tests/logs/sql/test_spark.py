@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 
 from bench.bench_sql import QUERIES
 from logs.sql.engines.choosing import ChoosingEngine
+from logs.sql.engines.translation import SparkStatement
 from logs.sql.protocol import (
     Cancellation,
     Limits,
@@ -30,7 +31,6 @@ from logs.sql.protocol import (
     QueryFailed,
     QueryRejected,
     QueryTimeout,
-    SparkStatement,
 )
 from logs.sql.results import json_pieces
 from tests.logs.sql.spark_statements import OVERFLOWS, STATEMENTS, generate

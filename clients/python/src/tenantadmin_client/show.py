@@ -83,6 +83,12 @@ def _show_replay(replay: dict[str, Any]) -> None:
     old, new = replay["against"]["total"], replay["total"]
     show_line(f"  replay of {replay['window']['from']} to {replay['window']['to']}, live rules -> this file:")
     show_line(f"    hits: {_range(old['hits'])} -> {_range(new['hits'])}")
+    if sample := replay.get("sample"):
+        change = replay["sampledChanges"]["total"]["hits"]
+        show_line(
+            f"      of a sample, {sample['share']:.1%} of the entries: in 95 of 100 samples the hits change"
+            f" by {change['low']:+} to {change['high']:+}"
+        )
     times = [_range(total["savedMs"], _time) for total in (old, new)]
     show_line(f"    warehouse time saved: {times[0]} -> {times[1]}")
     if bills := replay.get("billed"):

@@ -46,7 +46,7 @@ def test_a_unit_is_never_full(value: int) -> None:
     number, unit = formats.size(value).split(" ")
     assert unit == "PB" or 1 <= float(number) < 1000
     number, unit = formats.duration(value).split(" ")
-    assert float(number.replace(",", "")) < {"ms": 1000, "s": 60, "min": 60, "h": 24, "d": 10**12}[unit]
+    assert float(number.replace(",", "")) < {"ms": 1000, "s": 60, "min": 60, "h": 10**12}[unit]
 
 
 @given(st.integers(0, 10**9))

@@ -23,8 +23,8 @@ from analytics.models import Alert, AlertDelivery, AlertFiring, AlertKind, Build
 from analytics.queues import ALERTS
 from analytics.reports.sql import LOOK_BACK_DAYS
 from analytics.watch.alert_kinds import BASE_DAYS, KINDS, alert_sql
-from analytics.watch.alerts import queue_messages
 from analytics.watch.reading import LogDay, open_log
+from analytics.words.alerts import queue_messages
 from logs.models import PendingBuild
 from logs.partitions import partitions_with_file
 from logs.pending import pending_state

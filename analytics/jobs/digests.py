@@ -36,8 +36,9 @@ from analytics.watch.facts import (
 )
 from analytics.watch.preferences import queue_mails
 from analytics.watch.reading import LogDay, open_log
-from analytics.watch.sections import DIGEST_VERSION, make_document
+from analytics.watch.sections import DIGEST_VERSION
 from analytics.watch.verdict import note_findings
+from analytics.words.sections import make_document
 from logs.partitions import partitions_with_file
 from rules.diff import diff_rules
 from rules.models import Marker
