@@ -26,12 +26,13 @@ CONTRACT := tenantadmin/lib/http/openapi.json
 SQLALCHEMY := $(addprefix .cache/sqlalchemy/,1.4.54 2.0.58 2.1.9)
 TOOLS := .cache/tools
 SUPERSET := .cache/superset
+DRIVERS := $(patsubst tests/drivers/environments/%.txt,.cache/drivers/%,$(wildcard tests/drivers/environments/*.txt))
 IMAGE := .cache/image
 RUN_REQUIREMENTS := requirements.txt requirements-embedded.txt
 DEV_REQUIREMENTS := $(RUN_REQUIREMENTS) requirements-dev.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help run assess test test-slow test-image test-sail test-spark test-sqlalchemy test-superset test-providers test-ceph browser browser-pages check coverage mutants lint format bench fuzz contract screenshots clients lock clean
+.PHONY: help run assess test test-slow test-image test-sail test-spark test-sqlalchemy test-superset test-providers test-ceph test-drivers browser browser-pages check coverage mutants lint format bench fuzz contract screenshots clients lock clean
 
 help: ## Say what can be made
 	@sed -n 's/^\([a-z-]*\):.*## /make \1\t/p' Makefile | expand -t 14
@@ -50,7 +51,7 @@ PARALLEL := -n $$(( ($$(nproc) * 3 + 1) / 2 )) --dist worksteal
 
 test: .venv/dev.stamp ## Run the tests, in parallel; slow ones, and those in a browser and of clients, have targets of their own
 	@$(BIN)/pytest $(PARALLEL) -m "not slow" \
-		--ignore=tests/browser --ignore=tests/clients --ignore=tests/logs/sql/test_spark.py $(ARGS)
+		--ignore=tests/browser --ignore=tests/clients --ignore=tests/drivers --ignore=tests/logs/sql/test_spark.py $(ARGS)
 
 test-slow: .venv/dev.stamp ## Run the tests that take more than a second each, in parallel
 	@$(BIN)/pytest $(PARALLEL) -m slow $$(grep -rl --include='test_*.py' 'mark\.slow' tests) $(ARGS)
@@ -94,6 +95,11 @@ test-sqlalchemy: .venv/dev.stamp $(SQLALCHEMY:=/stamp) ## Run SQLAlchemy's own t
 
 test-superset: .venv/dev.stamp $(SUPERSET)/stamp ## Let Apache Superset, which is installed for it, draw a chart of the log
 	@$(BIN)/pytest -q tests/clients/test_superset.py
+
+test-drivers: .venv/dev.stamp $(DRIVERS:=/stamp) ## Let real drivers ask the reference Gateway on the network; npm, Java and Debian for some
+	@! command -v npm >/dev/null || $(MAKE) --no-print-directory .cache/drivers/node/stamp || echo "No drivers of Node."
+	@! command -v java >/dev/null || $(MAKE) --no-print-directory .cache/drivers/pgjdbc/stamp || echo "No pgjdbc."
+	@$(BIN)/pytest -q tests/drivers $(ARGS)
 
 coverage: ## Run both, and report what they do not cover; takes a quarter longer
 	@$(MAKE) --no-print-directory test ARGS="--cov --cov-report= $(ARGS)"
@@ -194,6 +200,22 @@ $(PYTHON_CLIENT)/stamp: clients/python/pyproject.toml $(wildcard clients/python/
 .cache/sqlalchemy/%/stamp: .venv/base.stamp
 	@$(PYTHON) -m venv $(@D)
 	@$(@D)/bin/python -m pip install --quiet sqlalchemy==$* httpx pytest
+	@touch $@
+
+.cache/drivers/%/stamp: tests/drivers/environments/%.txt .venv/base.stamp
+	@$(PYTHON) -m venv --clear $(@D)
+	@$(@D)/bin/python -m pip install --quiet -r $<
+	@touch $@
+
+.cache/drivers/node/stamp: tests/drivers/scripts/package.json
+	@mkdir -p $(@D) && cp $< $(@D)/
+	@npm install --prefix $(@D) --no-package-lock --no-audit --no-fund --silent --fetch-retries 1
+	@touch $@
+
+# Debian's, whose release decides the version.
+.cache/drivers/pgjdbc/stamp:
+	@mkdir -p $(@D) && cd $(@D) && apt-get download -qq libpostgresql-jdbc-java && dpkg -x *.deb . && \
+		cp -L usr/share/java/postgresql.jar .
 	@touch $@
 
 # What reads the log beside the client, the engine of the service to compare with, and tests of others for DB-API.

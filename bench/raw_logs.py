@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from analytics.demo.generate import generate
-from analytics.demo.profile import Consumer, OneOf, Persona, Profile, Statement
+from analytics.demo.profile import Consumer, Driver, OneOf, Persona, Profile, Statement
 from logs.layout import day_prefix
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def _make_profile() -> Profile:
             name=f"user-{number}@example.net",
             persona=Persona.APPLICATION,
             client_ip=f"203.0.113.{number}",
-            user_agent="databricks-sql-connector/3.3.0 (Python 3.11)",
+            driver="python",
         )
         for number in range(_USERS)
     ]
@@ -117,6 +117,7 @@ def _make_profile() -> Profile:
             },
         },
         rules=tuple(rules),
+        drivers={"python": Driver(user_agent="PyDatabricksSqlConnector/4.9.0")},
         probes=("SELECT 1",),
         statements=tuple(statements),
         consumers=tuple(consumers),

@@ -6,6 +6,7 @@ import hashlib
 from bisect import bisect_left
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
+from functools import cache
 from itertools import accumulate
 from operator import attrgetter, itemgetter
 from pathlib import Path
@@ -20,6 +21,7 @@ from analytics.demo.profile import (
     Call,
     Consumer,
     Markers,
+    OneOf,
     Persona,
     Profile,
     Publication,
@@ -29,6 +31,7 @@ from analytics.demo.profile import (
     make_call,
 )
 from logs.columns import COLUMNS
+from logs.definitions import ANSWERED
 from logs.layout import HOUR_MS, day_start_ms
 from rules.language import read_rules
 
@@ -243,9 +246,30 @@ def generate(
     traffic = Traffic(profile, rng=rng, first_day=first_day, days=days, entries=entries)
     if publications is None:
         publications = profile.publications(first_day)
-    log = _Log(profile, publications, tenant_id=tenant_id, rng=rng)
+    control = Random(f"control/{seed}/{tenant_id}/{first_day}/{days}")  # noqa: S311 - no secrets
+    log = _Log(profile, publications, tenant_id=tenant_id, rng=rng, control=control)
     for start, due in traffic.hours:
         yield log.simulate(start, traffic.arrivals(start, due=due))
+
+
+@cache
+def _make_control(sql: str) -> Statement:
+    return Statement(text=sql, personas=(), slots=(OneOf(("",)),) * sql.count("?"), ms=1, size=120)
+
+
+def _columns_of(statement: Statement) -> Entry:
+    return {
+        "standardizedSql": statement.sql,
+        "queryHash": statement.plain_hash,
+        "hasParameters": statement.bound,
+        "statementType": statement.kind,
+        "isReadOnly": statement.is_read_only,
+        "isDataChange": statement.is_data_change,
+        "isDDL": statement.is_ddl,
+        "hasNonDeterministicFunctions": statement.is_non_deterministic,
+        "tableCount": len(statement.tables),
+        "tables": statement.tables_json,
+    }
 
 
 class _Caller:
@@ -254,6 +278,8 @@ class _Caller:
     def __init__(self, consumer: Consumer, profile: Profile) -> None:
         self.session_id = ""
         self.session_ends_at = 0
+        self.has_connected = False
+        self.driver = profile.drivers[consumer.driver]
         token = hashlib.sha256(f"{profile.name}/{consumer.name}".encode()).hexdigest()
         self.columns: Entry = dict.fromkeys(column.name for column in COLUMNS) | {
             "userName": consumer.name,
@@ -262,7 +288,7 @@ class _Caller:
             "serverHostname": profile.server_hostname,
             "clientIp": consumer.client_ip,
             "userTokenHash": token,
-            "userAgent": consumer.user_agent,
+            "userAgent": self.driver.user_agent,
         }
         if profile.speaks_http:
             self.columns |= {
@@ -284,10 +310,18 @@ class _Log:
     """Turns arrivals into log entries, in order, with the Gateway's answer and measured times and sizes."""
 
     def __init__(
-        self, profile: Profile, publications: tuple[Publication, ...], *, tenant_id: str, rng: Random
+        self,
+        profile: Profile,
+        publications: tuple[Publication, ...],
+        *,
+        tenant_id: str,
+        rng: Random,
+        control: Random,
     ) -> None:
         self._profile = profile
         self._rng = rng
+        #: Of its own, so that what drivers send beside the statements changes none of these.
+        self._control_rng = control
         self._publications = list(publications)
         self._rule_version = ""
         self._callers = [_Caller(consumer, profile) for consumer in profile.consumers]
@@ -297,15 +331,16 @@ class _Log:
         #: The cache stores sizes in place of results.
         self._gateway: TenantGateway[int] = TenantGateway(tenant_id, cutoff=self._recorded.cutoff)
         self._markers: list[GeneratedMarker] = []
-        self._probes = [Statement(text=sql, personas=(), ms=1, size=120) for sql in profile.probes]
-        #: Requests in later hours that earlier requests cause.
+        self._probes = [_make_control(sql) for sql in profile.probes]
+        #: Requests that other requests cause, also in later hours.
         self._later: list[Entry] = []
 
     def simulate(self, hour_start: int, arrivals: list[Arrival]) -> Hour:
         """Simulate one hour. Call it for the hours in order."""
         self._markers = []
-        entries = [self._handle(arrival) for arrival in sorted(arrivals, key=attrgetter("at"))]
-        entries += self._later
+        handled = [self._handle(arrival) for arrival in sorted(arrivals, key=attrgetter("at"))]
+        # A BEGIN is of the same millisecond as its statement.
+        entries = self._later + handled
         entries.sort(key=itemgetter("timestamp"))
         count = bisect_left(entries, hour_start + HOUR_MS, key=itemgetter("timestamp"))
         self._later = entries[count:]
@@ -326,13 +361,42 @@ class _Log:
             entry["matchedRuleName"] = answer.rule.name
             entry["ruleVersion"] = self._rule_version
         if answer.status == "BLOCKED":
-            entry["statusCode"] = 403
             self._measure(entry, size=160, ms=self._rng.randint(1, 5))
         elif answer.key:
             self._serve(entry, arrival.call, answer)
         else:
             self._forward(entry, arrival.call, decision)
+        self._surround(entry)
         return entry
+
+    def _surround(self, entry: Entry) -> None:
+        """Let the driver send what it sends when it connects, and around a statement."""
+        caller, at = self._caller_by_name[entry["userName"]], entry["timestamp"]
+        texts = [] if caller.has_connected else [*caller.driver.connect]
+        caller.has_connected = True
+        for text in [*texts, "BEGIN"] if caller.driver.begins else texts:
+            self._control(entry, text, at=at)
+        if caller.driver.begins:
+            end = "COMMIT" if entry["cacheStatus"] in ANSWERED else "ROLLBACK"
+            self._control(entry, end, at=at + max(entry["responseTimeMs"], 1))
+
+    def _control(self, entry: Entry, text: str, *, at: int) -> None:
+        """Let a consumer send a control statement in the session of an entry."""
+        rng = self._control_rng
+        control = self._caller_by_name[entry["userName"]].columns.copy()
+        control.update(
+            _columns_of(_make_control(text)),
+            timestamp=at,
+            logId=self._new_id(rng),
+            sessionId=entry["sessionId"],
+            cacheStatus="SPOOFED",
+            requestSize=len(text) + 210,
+            responseSize=120,
+            responseTimeMs=rng.randint(1, 4),
+            operationId=self._new_id(rng),
+            operationType="EXECUTE_STATEMENT",
+        )
+        self._later.append(control)
 
     def _take_rules(self, publication: Publication) -> None:
         self._rule_version = str(publication.seq)
@@ -346,6 +410,7 @@ class _Log:
         caller = self._callers[arrival.consumer]
         if arrival.at > caller.session_ends_at:
             caller.session_id = self._new_id()
+            caller.has_connected = False
         caller.session_ends_at = arrival.at + _SESSION_MS
         entry = caller.columns.copy()
         entry["timestamp"] = arrival.at
@@ -357,18 +422,9 @@ class _Log:
         """Set the columns of the statement."""
         rng, statement = self._rng, call.statement
         entry.update(
-            standardizedSql=statement.sql,
-            queryHash=statement.plain_hash,
+            _columns_of(statement),
             parameterValues=call.parameters,
-            hasParameters=statement.bound,
-            statementType=statement.kind,
-            isReadOnly=statement.is_read_only,
-            isDataChange=statement.is_data_change,
-            isDDL=statement.is_ddl,
             cacheOverride=override,
-            hasNonDeterministicFunctions=statement.is_non_deterministic,
-            tableCount=len(statement.tables),
-            tables=statement.tables_json,
             operationId=self._new_id(),
             operationType="EXECUTE_STATEMENT",
         )
@@ -423,7 +479,7 @@ class _Log:
         if any(firing.required for firing in decision.fired) and rng.random() < _BEHAVIOUR.lost_marker:
             # The Gateway refuses a change if it cannot store the markers. Otherwise stale results would stay
             # in use.
-            entry.update(cacheStatus="INVALIDATION_ERROR", statusCode=503)
+            entry["cacheStatus"] = "INVALIDATION_ERROR"
             self._measure(entry, size=210, ms=rng.lognormvariate(4.5, 0.6))
             return
         if rng.random() < _BEHAVIOUR.failure:
@@ -508,6 +564,6 @@ class _Log:
         entry["responseSize"] = size
         entry["responseTimeMs"] = max(1, int(ms)) if self._rng.random() >= _BEHAVIOUR.no_time else 0
 
-    def _new_id(self) -> str:
-        digits = f"{self._rng.getrandbits(128):032x}"
+    def _new_id(self, rng: Random | None = None) -> str:
+        digits = f"{(rng or self._rng).getrandbits(128):032x}"
         return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-a{digits[17:20]}-{digits[20:]}"

@@ -17,12 +17,16 @@ import msgspec
 
 from logs.layout import day_start_ms
 from rules.conditions.evaluate import read_request
+from rules.dialects.control import find_control
+from rules.dialects.words import Dialect
 from rules.language import Action, Rule
 from rules.match import Decision, decide, vary_values
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from random import Random
+
+    from rules.dialects.control import Control
 
 
 #: The version of cache keys. Raise it when keys are made in another way.
@@ -115,9 +119,18 @@ class TenantGateway(Generic[Content]):
         return decide(self._rules.values(), read_request(request))
 
     def answer(
-        self, decision: Decision, request: Mapping[str, object], query_hash: str, *, at: int
+        self,
+        decision: Decision,
+        request: Mapping[str, object],
+        query_hash: str,
+        *,
+        at: int,
+        context: Mapping[str, object] | None = None,
     ) -> Answer[Content]:
-        """Answer a request that came at a time. It also has the columns that results can vary by."""
+        """Answer a request that came at a time. It also has the columns that results can vary by.
+
+        ``context`` is what the result depends on beside the request: schema, role, settings, format.
+        """
         rule = self._rules[decision.rule_id] if decision.rule_id else None
         if rule is None or decision.action is not Action.CACHE:
             (status,) = decision.statuses
@@ -125,7 +138,7 @@ class TenantGateway(Generic[Content]):
         values = vary_values(rule, request)
         if None in values.values():
             return Answer("BYPASS", rule)
-        key = self._key(rule, values, query_hash)
+        key = self._key(rule, values, query_hash, context or {})
         pending = self._pending.get(key)
         if pending is not None and pending.ready_at <= at:
             self._results[key] = self._pending.pop(key)
@@ -153,10 +166,13 @@ class TenantGateway(Generic[Content]):
         self._pending[answer.key] = result
         return result
 
-    def _key(self, rule: Rule, values: Mapping[str, object], query_hash: str) -> str:
+    def _key(
+        self, rule: Rule, values: Mapping[str, object], query_hash: str, context: Mapping[str, object]
+    ) -> str:
         parts = [self._tenant_id, str(KEY_VERSION), self._cache_bust, rule.id, query_hash]
         # JSON keeps values apart that contain a separator.
-        parts += [json.dumps(values, sort_keys=True)] if values else []
+        parts += [json.dumps(values, sort_keys=True)] if values or context else []
+        parts += [json.dumps(context, sort_keys=True)] if context else []
         return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()
 
 
@@ -256,8 +272,16 @@ class Statement(msgspec.Struct, frozen=True, kw_only=True, dict=True, forbid_unk
     @cached_property
     def kind(self) -> str:
         """``statementType``."""
+        if self.control is not None:
+            return self.control[1]
         first = self.sql.split(None, 1)[0]
         return "SELECT" if first == "WITH" else first
+
+    @cached_property
+    def control(self) -> tuple[Control, str] | None:
+        """What a control statement is about, and its ``statementType``."""
+        # PostgreSQL, where SHOW is one too: no statement of the demo lists tables.
+        return find_control(self.sql, Dialect.POSTGRESQL)
 
     @cached_property
     def tables(self) -> tuple[str, ...]:
@@ -279,7 +303,7 @@ class Statement(msgspec.Struct, frozen=True, kw_only=True, dict=True, forbid_unk
 
     @property
     def is_read_only(self) -> bool:
-        return not (self.is_data_change or self.is_ddl)
+        return not (self.is_data_change or self.is_ddl or self.control)
 
     @cached_property
     def is_non_deterministic(self) -> bool:
@@ -332,13 +356,26 @@ _WRITTEN_BEFORE_MS: Final = 14 * 3_600_000
 _MINUTE_MS: Final = 60_000
 
 
+class Driver(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A program or a driver: how it names itself, and what it sends beside the statements.
+
+    Attributes:
+        connect: the statements with which it begins a session.
+        begins: each statement is a transaction, between BEGIN and COMMIT.
+    """
+
+    user_agent: str | None = None
+    connect: tuple[str, ...] = ()
+    begins: bool = False
+
+
 class Consumer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One consumer of the Gateway. ``share`` is its amount of requests relative to others of its persona."""
 
     name: str
     persona: Persona
     client_ip: str
-    user_agent: str
+    driver: str
     share: Annotated[float, msgspec.Meta(gt=0)] = 1.0
 
 
@@ -424,13 +461,14 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     Attributes:
         speaks_http: the consumers use HTTP, so the log has their headers.
-        entries: the number of log entries in `PROFILE_DAYS` days.
+        entries: the number of log entries in `PROFILE_DAYS` days, without control statements.
         config: a TenantConfig without account.
         rules: the rules of its ruleset, as documents.
         mistake: a change of the ruleset that was soon restored.
         leak: a former version of one of its rules, after the mistake was restored.
         draft: a draft of the next ruleset.
         advice: decided recommendations, in order of time, all after the mistake and the leak.
+        drivers: what consumers use, by name.
         probes: statements that the Gateway answers without the warehouse.
         statements: the other statements.
         consumers: the senders of the statements.
@@ -444,11 +482,14 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     leak: Leak | None = None
     draft: Draft | None = None
     advice: tuple[DecidedAdvice, ...] = ()
+    drivers: dict[str, Driver]
     probes: Annotated[tuple[str, ...], msgspec.Meta(min_length=1)]
     statements: tuple[Statement, ...]
     consumers: Annotated[tuple[Consumer, ...], msgspec.Meta(min_length=1)]
 
     def __post_init__(self) -> None:
+        if unknown := {consumer.driver for consumer in self.consumers} - {*self.drivers}:
+            raise ValueError(f"consumers have drivers that are not described: {', '.join(sorted(unknown))}")
         times = [] if self.mistake is None else [self.mistake.published, self.mistake.restored]
         times += [] if self.leak is None else [self.leak.cured]
         times += [advised.decided for advised in self.advice]

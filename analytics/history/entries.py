@@ -39,7 +39,7 @@ _READERS: Final[dict[Source, Reader]] = {
     Source.POSTGRESQL: read_postgresql,
 }
 #: Raise it when the same file gives other entries. Then it is imported again.
-_VERSION: Final = 1
+_VERSION: Final = 2
 #: Bytes that wait in memory, and bytes of an object.
 _WAITING: Final = 32 << 20
 _OBJECT: Final = 64 << 20

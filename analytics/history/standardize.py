@@ -22,6 +22,8 @@ from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import TokenType
 
 from analytics.history.rows import Source
+from rules.dialects.control import find_control
+from rules.dialects.words import Dialect as Warehouse
 from rules.dialects.words import find_chance, find_time, find_word
 
 if TYPE_CHECKING:
@@ -64,6 +66,8 @@ _OPERANDS: Final = _LITERALS | {
 _CHANGES: Final = (exp.Insert, exp.Update, exp.Delete, exp.Merge, exp.Copy, exp.TruncateTable, exp.LoadData)
 _DEFINES: Final = (exp.Create, exp.Drop, exp.Alter, exp.Comment)
 _READS: Final = (exp.Query, exp.Show, exp.Describe)
+#: What follows these is one token to sqlglot, as if it was a literal.
+_WHOLE: Final = frozenset({"SHOW", "FETCH"})
 #: The most statements that are remembered, and the most characters of one that is.
 _REMEMBERED: Final = 20_000
 _MAX_REMEMBERED: Final = 20_000
@@ -87,6 +91,12 @@ class Facts(NamedTuple):
     varies: bool
     parsed: bool
     known: bool
+
+
+#: What a control statement is.
+_NO_QUERY: Final = Facts(
+    kind="", tables=(), reads=False, changes=False, defines=False, varies=False, parsed=True, known=True
+)
 
 
 class Standardized(NamedTuple):
@@ -122,6 +132,7 @@ class Standardizer:
     def __init__(self, source: Source) -> None:
         self._dialect = Dialect.get_or_raise(_DIALECTS[source])
         self._source = source
+        self._warehouse = Warehouse(source)
         #: By text without literals, what it stands for; None if only sqlglot finds its literals.
         self._templates: _Memory[str, str | None] = _Memory()
         self._facts: _Memory[tuple[str, str, str], Facts] = _Memory()
@@ -170,6 +181,17 @@ class Standardizer:
         return tokens
 
     def _read(self, text: str, standard: str, database: str, schema: str) -> Facts:
+        # sqlglot reads ``CLOSE c`` as a column CLOSE with the alias c.
+        control = find_control(text, self._warehouse)
+        if control is not None:
+            kind = control[1]
+            return _NO_QUERY._replace(kind=kind, parsed=kind not in _WHOLE)
+        if (inner := _INNER.match(text)) is not None and self._warehouse is Warehouse.POSTGRESQL:
+            kind, query = ("COPY", inner[1]) if inner[1] else ("DECLARE", inner[2])
+            return self._parse(query, standard, database, schema)._replace(kind=kind)
+        return self._parse(text, standard, database, schema)
+
+    def _parse(self, text: str, standard: str, database: str, schema: str) -> Facts:
         try:
             trees = [tree for tree in self._dialect.parse(text) if tree is not None]
         except (SqlglotError, RecursionError):
@@ -198,6 +220,12 @@ def _unknown(text: str) -> Facts:
     return Facts(
         words[0].upper()[:40] if words else "", (), None, None, None, varies=False, parsed=False, known=False
     )
+
+
+#: A query whose result PostgreSQL sends to the client, or opens a cursor for. sqlglot cannot parse them.
+_INNER: Final = re.compile(
+    r"\s*(?:COPY\s*\((.*)\)\s*TO\s+STDOUT\b|DECLARE\s.*?\bCURSOR\b.*?\bFOR\s+(.*))", re.IGNORECASE | re.DOTALL
+)
 
 
 def _without_literals(text: str, tokens: Sequence[Token], parameters: Sequence[str | None] | None) -> _Tokens:
@@ -260,9 +288,11 @@ def _number(text: str) -> str | None:
 def _describe(tree: exp.Expr, *, database: str, schema: str) -> Facts:
     if isinstance(tree, exp.Command):
         return Facts(tree.name.upper(), (), None, None, None, varies=False, parsed=False, known=True)
-    changes = tree.find(*_CHANGES) is not None
-    is_query = isinstance(tree, _READS) and not any(
-        node.args.get("locks") or node.args.get("into") for node in tree.find_all(exp.Select)
+    copies_to_client = isinstance(tree, exp.Copy) and _is_sent(tree)
+    changes = tree.find(*_CHANGES) is not None and not copies_to_client
+    is_query = copies_to_client or (
+        isinstance(tree, _READS)
+        and not any(node.args.get("locks") or node.args.get("into") for node in tree.find_all(exp.Select))
     )
     return Facts(
         kind="SELECT" if isinstance(tree, exp.Query) else _KINDS.get(tree.key, tree.key.upper()),
@@ -274,6 +304,11 @@ def _describe(tree: exp.Expr, *, database: str, schema: str) -> Facts:
         parsed=True,
         known=True,
     )
+
+
+def _is_sent(copy: exp.Copy) -> bool:
+    """Return True if a COPY sends a table to the client."""
+    return copy.args.get("kind") is False and [file.name.upper() for file in copy.args["files"]] == ["STDOUT"]
 
 
 _KINDS: Final = {"truncatetable": "TRUNCATE", "loaddata": "LOAD", "transaction": "BEGIN"}

@@ -28,6 +28,7 @@ from logs.definitions import (
 )
 from logs.quoting import quote_name, quote_text, quote_texts
 from rules.conditions.keys import CONDITION_KEYS
+from rules.dialects.text import without_comments_sql
 from rules.language import VARY_COLUMNS
 from rules.tables.warehouse import ANY_TABLES, WarehouseTables
 from tenantadmin.lib.core.timestamps import days_before
@@ -192,6 +193,7 @@ class LoadedRequests:
         restarts: the sorted times (epoch ms) at which the cache was emptied.
         is_exact: the log hides no literals, not even on warm-up days.
         sample: what was loaded of them; None for all.
+        comments_vary: statements that differ in comments alone are one.
     """
 
     empty_columns: Mapping[date, list[str]]
@@ -204,6 +206,7 @@ class LoadedRequests:
     restarts: Sequence[int]
     is_exact: bool
     sample: Sample | None = None
+    comments_vary: bool = False
 
 
 def load_requests(
@@ -215,6 +218,7 @@ def load_requests(
     changes: Sequence[int],
     sampling: Sampling | None = None,
     is_assessment: bool = False,
+    tests_text: bool = False,
 ) -> LoadedRequests:
     """Create the tables ``request``, ``shape``, ``statement`` and ``table_list`` for a replay.
 
@@ -227,11 +231,13 @@ def load_requests(
         changes: the times of ruleset writes (epoch ms).
         sampling: how to choose the identities that are loaded; None for all.
         is_assessment: no day is left out.
+        tests_text: a rule tests the text of statements, with its comments.
     """
     _make_log_view(connection, files, first_day=first_day)
     outside, left_out, absent = _read_days(connection, sorted(columns), is_assessment=is_assessment)
     kept = [file for file in files if file.day not in left_out]
     _make_log_view(connection, kept, first_day=first_day)
+    comments_vary = _join_comments(connection, applies=not tests_text)
     load_statements(connection)
     sample = None
     if sampling is not None:
@@ -272,6 +278,7 @@ def load_requests(
         restarts=sorted([*changes, *version_restarts]),
         is_exact=is_exact,
         sample=sample,
+        comments_vary=comments_vary,
     )
 
 
@@ -338,6 +345,33 @@ def _make_log_view(connection: DuckDBPyConnection, files: Sequence[DayFile], *, 
         SELECT *, 1 AS weight, NULL::BIGINT AS unit FROM entry WHERE {_IS_DECIDABLE}
         """
     )
+
+
+def _join_comments(connection: DuckDBPyConnection, *, applies: bool) -> bool:
+    """Let ``log`` show statements without comments where these vary and no rule decided. Return if some do.
+
+    Creates ``free_of_comments``. A Gateway that keeps comments in its keys shows it where a rule decided.
+    """
+    connection.execute(
+        f"""
+        CREATE OR REPLACE TEMP TABLE free_of_comments AS
+        SELECT text, plain FROM (
+            SELECT standardizedSql AS text, {without_comments_sql("standardizedSql")} AS plain FROM log
+            GROUP BY standardizedSql HAVING plain IS NOT NULL AND bool_and(matchedRule IS NULL)
+        ) WHERE {str(applies).lower()} QUALIFY count(*) OVER (PARTITION BY plain) > 1
+        """
+    )
+    if not connection.execute("SELECT count(*) FROM free_of_comments").fetchall()[0][0]:
+        return False
+    connection.execute(
+        f"""
+        CREATE OR REPLACE TEMP VIEW log AS
+        SELECT * EXCLUDE (text, plain) REPLACE (coalesce(plain, standardizedSql) AS standardizedSql),
+            1 AS weight, NULL::BIGINT AS unit
+        FROM entry LEFT JOIN free_of_comments ON text = standardizedSql WHERE {_IS_DECIDABLE}
+        """
+    )
+    return True
 
 
 def _load_shapes(connection: DuckDBPyConnection, columns: Collection[str]) -> None:

@@ -87,17 +87,19 @@ class Replayer:
         """Load the columns that the rulesets of the job read, and ``columns``. ``report`` as in `replay`."""
         self.connection, self.job, self._report = connection, job, report
         rulesets = [job.subject, job.current, *(ruleset.rules for ruleset in job.in_force)]
+        tested = set().union(*map(find_columns, rulesets))
         self._loaded = load_requests(
             connection,
             job.files,
             first_day=job.first_day,
-            columns={*columns}.union(*map(find_columns, rulesets)),
+            columns={*columns, *tested},
             changes=job.changes,
             sampling=job.sampling
             and replace(
                 job.sampling, firing=[rule for rules in rulesets for rule in rules], tables=job.tables
             ),
             is_assessment=job.is_assessment,
+            tests_text="standardizedSql" in tested,
         )
         report(0.3)
         self.gateway = learn_gateway(connection, job, restarts=self._loaded.restarts)
@@ -183,6 +185,7 @@ class Replayer:
             Caveat.LITERALS_HIDDEN: self._loaded.open > 0,
             Caveat.GATEWAY_UNKNOWN: self._is_gateway_unknown or (subject and len(subject.runs) > 1),
             Caveat.KEYS_PER_USER: self.gateway.keys_per_user is True,
+            Caveat.COMMENTS_VARY: self._loaded.comments_vary,
             Caveat.DAYS_LEFT_OUT: bool(self.input.window.days_left_out),
             Caveat.COLUMNS_ABSENT: bool(self._loaded.absent_columns),
             Caveat.COLD_START: not is_warmed_up,

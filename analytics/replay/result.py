@@ -21,6 +21,7 @@ class Caveat(StrEnum):
     LITERALS_HIDDEN = "literals-hidden"
     GATEWAY_UNKNOWN = "gateway-unknown"
     KEYS_PER_USER = "keys-per-user"
+    COMMENTS_VARY = "comments-vary"
     DAYS_LEFT_OUT = "days-left-out"
     COLUMNS_ABSENT = "columns-absent"
     COLD_START = "cold-start"

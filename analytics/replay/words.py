@@ -67,6 +67,8 @@ _CAVEATS: Final = {
     Caveat.LITERALS_HIDDEN: "The log hides literals of some statements, so hits have bounds.",
     Caveat.GATEWAY_UNKNOWN: "The log does not say what the Gateway declines by itself: the bounds are wider.",
     Caveat.KEYS_PER_USER: "The Gateway of this log keeps users apart, also where the rules do not vary.",
+    Caveat.COMMENTS_VARY: "A comment changes from request to request, so that nothing repeats. Statements "
+    "are counted without comments: results are shared only if the Gateway leaves them out of its keys, too.",
     Caveat.DAYS_LEFT_OUT: "Days without usable entries in the log were left out.",
     Caveat.COLUMNS_ABSENT: "The history of the warehouse lacks what rules test, so they count as absent.",
     Caveat.COLD_START: "The days before the window have no data: the cache starts cold.",

@@ -17,6 +17,7 @@ from logs.audit import REQUEST_KEY, Reader, record_read, storable
 from logs.columns import CACHE_STATUSES
 from logs.definitions import DECIDED, FAILED, STORED_MISS, Statuses, hash_sql, hash_statement
 from logs.models import Partition
+from logs.programs import name_program
 from logs.queries import query_rows
 from logs.quoting import quote_value
 from rules.explain import RequestExplanation, explain
@@ -360,6 +361,7 @@ class LoggedRequest(JsonStruct):
     status_code: Annotated[int | None, Meta(description="What the consumer got.")] = None
     query_id: Annotated[str | None, Meta(description="The warehouse's own id of the query.")] = None
     tables: Annotated[str | None, Meta(description="A JSON array as text, as the log has it.")] = None
+    program: Annotated[str | None, Meta(description="Who asked, by `userAgent`.")] = None
 
 
 class Disagreement(JsonStruct):
@@ -426,7 +428,7 @@ def explain_logged(
         ruleset=chosen.ruleset,
         decision=explanation.decision,
         rules=explanation.rules,
-        logged=msgspec.convert(entry, LoggedRequest),
+        logged=msgspec.convert({**entry, "program": name_program(entry["userAgent"])}, LoggedRequest),
         disagreement=disagreement,
         miss=miss,
     )

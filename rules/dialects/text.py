@@ -45,7 +45,9 @@ TABLE_NAME: Final = rf"{_PART}(?:\s*\.(?:\s*\.)?\s*{_PART}){{0,3}}"
 
 #: Text without a backslash, which is an escape in some warehouses alone; and comments. A comment whose inner
 #: comments do not all end is one of Snowflake, which the first ``*/`` ends.
-_OTHER: Final = rf"'(?:[^'\\]|'')*'|--[^\r\n]*|//[^\r\n]*|{_nested_comment()}|/\*(?s:[^!].*?)?\*/"
+_TEXT: Final = r"'(?:[^'\\]|'')*'"
+_COMMENT: Final = rf"{_nested_comment()}|/\*(?s:[^!].*?)?\*/"
+_OTHER: Final = rf"{_TEXT}|--[^\r\n]*|//[^\r\n]*|{_COMMENT}"
 
 
 #: Group 1 is a quoted name.
@@ -66,6 +68,18 @@ def without_text(statement: str) -> str:
 def without_text_sql(statement: str) -> str:
     """Return SQL for `without_text` of a column."""
     return rf"regexp_replace({statement}, {quote_text(_TEXT_AND_COMMENTS)}, '\1 ', 'g')"
+
+
+#: Group 1 is a quoted name or a text. What follows ``//`` is a comment of Snowflake alone.
+_COMMENTS: Final = rf"({_NAME}|{_TEXT})|(?:--[^\r\n]*|{_COMMENT})"
+
+
+def without_comments_sql(statement: str) -> str:
+    """Return SQL for the statements of a column without comments; null for those without, or with a hint."""
+    return (
+        f"CASE WHEN regexp_matches({statement}, '/\\*|--') AND NOT contains({statement}, '/*+') "
+        rf"THEN trim(regexp_replace({statement}, {quote_text(_COMMENTS)}, '\1', 'g')) END"
+    )
 
 
 #: The caveat of results that several users share.

@@ -557,7 +557,10 @@ def test_the_script_for_dbt(service: Service, tmp_path: Path) -> None:
         client.put_rules(tenant, rules, etag=client.rules(tenant).etag)
     (tmp_path / "target").mkdir()
     statuses = {"success": "sales", "partial success": "hr", "error": "crm", "skipped": "web"}
-    nodes = {f"model.{schema}": {"schema": schema, "alias": "orders"} for schema in statuses.values()}
+    nodes = {
+        f"model.{schema}": {"database": database, "schema": schema, "alias": "orders"}
+        for schema, database in zip(statuses.values(), ["prod", None, "prod", "prod"], strict=True)
+    }
     results = [{"unique_id": f"model.{name}", "status": status} for status, name in statuses.items()]
     (tmp_path / "target/manifest.json").write_text(json.dumps({"nodes": nodes}))
     (tmp_path / "target/run_results.json").write_text(json.dumps({"results": results}))
@@ -571,7 +574,7 @@ def test_the_script_for_dbt(service: Service, tmp_path: Path) -> None:
     assert {marker["metadata"]["reason"] for marker in listed} == {"dbt run"}
     # What was skipped is not among the tables.
     (trigger,) = {marker["invalidatedBy"]["triggeredBy"] for marker in listed}
-    assert "crm.orders" in trigger
+    assert "prod.crm.orders" in trigger
     assert "web.orders" not in trigger
 
 

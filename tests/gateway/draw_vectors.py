@@ -17,6 +17,7 @@ import msgspec
 from rules.explain import explain
 from rules.language import read_rules
 from tests.gateway.draw_cached import draw_cached
+from tests.gateway.draw_statements import draw_control, draw_keys
 from tests.gateway.draw_tokens import draw_tokens
 
 if TYPE_CHECKING:
@@ -150,6 +151,8 @@ def draw_files() -> dict[str, str]:
     return {
         "decisions.json": _lines(draw_vectors()) + "\n",
         "cached.json": _lines(draw_cached()) + "\n",
+        "control.json": _lines(draw_control()) + "\n",
+        "keys.json": _lines(draw_keys()) + "\n",
         "tokens.json": f'{head}, "vectors": {_lines(vectors)}}}\n',
     }
 

@@ -5,12 +5,17 @@ each of them. `analytics/demo/profile.py` decides what the rules and the cache g
 network protocol, a parser of SQL, results on disk, and background threads for `poll`, `flush` and results
 that have expired (`staleWhileRevalidate`).
 
+`tests/gateway/faces` has small servers in front of it, to which real drivers connect.
+
 What is easy to get wrong:
 
 - A result is as old as the moment *before* its statement was sent to the warehouse. A marker of that
   millisecond or later makes it stale. Clocks of Gateways and service must agree (NTP).
 - The key of a cached result contains the ruleset's `cacheBust`: a written ruleset has another cache.
 - It also contains the values of the rule's `varyBy` columns. With a null among them, there is no key.
+- It contains what the session adds to the text: schema, role, time zone, format of results.
+- In a transaction that has written, reads see its writes: they are neither served from the cache nor
+  stored, and rules fire after its COMMIT.
 - Markers that this Gateway records count at once. Markers of other Gateways count after the next `poll`.
 - An object of the log is written once, under a name of its own. It is never appended to or replaced.
 """
@@ -31,12 +36,14 @@ import jwt
 import requests
 
 from analytics.demo.profile import KEY_VERSION, TenantGateway, hash_query
+from analytics.demo.profile import Answer as CachedAnswer
 from rules.language import read_rules
 from tenantadmin.lib.core.timestamps import epoch_ms
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from rules.dialects.control import Control
     from rules.language import Rule
     from rules.match import Firing
     from tests.gateway.service import Service
@@ -49,19 +56,36 @@ LEEWAY_SECONDS: Final = 10
 class Execution(Protocol):
     """A statement that the warehouse has run in a transaction that is open."""
 
-    result: str
-
+    @property
+    def result(self) -> str | bytes: ...
     def commit(self) -> None: ...
     def roll_back(self) -> None: ...
 
 
 class Warehouse(Protocol):
-    def execute(self, statement: Statement) -> Execution: ...
+    def execute(self, statement: Statement) -> Execution:
+        """Run a statement.
+
+        Raises:
+            WarehouseError: it failed.
+        """
+
+
+class WarehouseError(Exception):
+    """The warehouse failed a statement. `answer` is what it said, in the form of its protocol."""
+
+    def __init__(self, answer: str | bytes) -> None:
+        super().__init__(answer)
+        self.answer = answer
 
 
 @dataclass(frozen=True)
 class Statement:
-    """A statement, and what the parser of SQL found out about it. The members are named as in the log."""
+    """A statement, and what the parser of SQL found out about it. The members are named as in the log.
+
+    `text` is what the key has of it: all its literals, and no comments; absent: `standardized_sql`.
+    `control` says what a statement without a result of its own is about.
+    """
 
     standardized_sql: str
     statement_type: str
@@ -69,23 +93,53 @@ class Statement:
     is_read_only: bool
     is_data_change: bool
     parameter_values: list[Any] = field(default_factory=list)
+    is_ddl: bool = False
+    has_non_deterministic_functions: bool = False
+    text: str = ""
+    control: Control | None = None
+
+
+@dataclass
+class Session:
+    """A connection of a consumer.
+
+    Attributes:
+        columns: what each of its requests logs, such as `sessionId`.
+        context: what its results depend on beside the text. It is part of the key.
+        in_transaction: the consumer has begun a transaction.
+        sees_own: the transaction has written, or sees the state of its beginning.
+        must_run: the next statement's result is not to be cached.
+        fired: rules that fire after the COMMIT, each with its statement.
+    """
+
+    warehouse: Warehouse
+    columns: dict[str, Any]
+    context: dict[str, Any] = field(default_factory=dict)
+    in_transaction: bool = False
+    sees_own: bool = False
+    must_run: bool = False
+    fired: list[tuple[Statement, Firing]] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What the consumer gets. `rule_id` decided; `born_at` is the age of a cached result, in epoch ms."""
+    """What the consumer gets. `rule_id` decided; `born_at` is the age of a cached result, in epoch ms.
+
+    `error` is what the warehouse said, or a sentence in which the Gateway refuses.
+    """
 
     cache_status: str
-    result: str | None = None
+    result: str | bytes | None = None
     rule_id: str | None = None
     born_at: int | None = None
+    error: str | bytes = ""
 
 
 @dataclass
 class Tenant:
     """What the Gateway knows of a tenant."""
 
-    gateway: TenantGateway[str]
+    gateway: TenantGateway[str | bytes]
     etag: str
 
 
@@ -149,14 +203,20 @@ class Gateway:
         if read is not None:
             ruleset, etag = read
             # With an empty cache: what was stored under another `cacheBust` is never served again.
-            gateway: TenantGateway[str] = TenantGateway(name, cutoff=partial(self._cutoff, name))
+            gateway: TenantGateway[str | bytes] = TenantGateway(name, cutoff=partial(self._cutoff, name))
             gateway.publish(read_rules(ruleset["rules"]), cache_bust=ruleset["cacheBust"])
             self._tenants[name] = Tenant(gateway, etag)
 
     # --- One request -----------------------------------------------------------------------------
 
     def handle(
-        self, token: str, tenant_id: str, statement: Statement, *, logged_at: datetime | None = None
+        self,
+        token: str,
+        tenant_id: str,
+        statement: Statement,
+        *,
+        logged_at: datetime | None = None,
+        session: Session | None = None,
     ) -> Answer:
         """Answer a statement of a consumer. `logged_at` is the time for the log, by default now.
 
@@ -166,44 +226,82 @@ class Gateway:
         tenant = self._tenants[tenant_id]
         started_at = current_ms()
         logged_at = logged_at or datetime.now(UTC)
+        session = session or Session(self._warehouse, {})
+        log = partial(self._finish, tenant_id, session=session, logged_at=logged_at)
         user = self._verify(token, tenant_id)
         if user is None:
-            return self._finish(tenant_id, Answer("AUTH_ERROR"), statement, logged_at=logged_at)
-        request = {
+            return log(Answer("AUTH_ERROR", error="The token is not valid."), statement)
+        request = session.columns | {
             "standardizedSql": statement.standardized_sql,
             "statementType": statement.statement_type,
             "tables": statement.tables,
             "tableCount": len(statement.tables),
             "isReadOnly": statement.is_read_only,
             "isDataChange": statement.is_data_change,
-            "isDDL": False,
+            "isDDL": statement.is_ddl,
             "hasParameters": bool(statement.parameter_values),
-            "hasNonDeterministicFunctions": False,
+            "hasNonDeterministicFunctions": statement.has_non_deterministic_functions,
             "userName": user,
             "userTokenHash": hashlib.sha256(token.encode()).hexdigest(),
         }
         decision = tenant.gateway.decide(request)
-        query_hash = hash_query(statement.standardized_sql, json.dumps(statement.parameter_values))
-        found = tenant.gateway.answer(decision, request, query_hash, at=started_at)
-        answer = Answer(found.status, rule_id=decision.rule_id)
+        parameters = json.dumps(statement.parameter_values)
+        query_hash = hash_query(statement.text or statement.standardized_sql, parameters)
+        found = tenant.gateway.answer(decision, request, query_hash, context=session.context, at=started_at)
         extra: dict[str, Any] = {}
+        if statement.control is not None and found.status != "BLOCKED":
+            found = CachedAnswer(statement.control, None)
+        elif found.key and (session.sees_own or session.must_run or not is_query(statement)):
+            found = CachedAnswer("BYPASS", found.rule)
+        answer = Answer(found.status, rule_id=found.rule.id if found.rule else None)
         if found.key:
-            extra |= {"cacheKey": found.key, "missReason": found.miss_reason}
+            extra |= {"cacheKey": found.key, "missReason": found.miss_reason, "queryHash": query_hash}
         if found.result is not None:
             born_at = found.result.ready_at
             answer = replace(answer, result=found.result.content, born_at=born_at)
             extra["cacheAgeSeconds"] = (started_at - born_at) // 1000
-        elif found.status != "BLOCKED":
-            answer = self._execute(tenant_id, statement, decision.fired, answer)
+        elif found.status == "BLOCKED":
+            answer = replace(answer, error=f"The rule {answer.rule_id} refuses this statement.")
+        else:
+            answer = self._execute(tenant_id, session, statement, decision.fired, answer)
             if answer.result is not None:
                 extra["warehouseExecutionTimeMs"] = current_ms() - started_at
                 if found.key:
                     # A marker of the millisecond in which it started makes the result stale, too.
                     tenant.gateway.store(found, answer.result, as_of=started_at - 1, ready_at=started_at)
                     self._described[tenant_id].append({"cacheKey": found.key, "ruleId": answer.rule_id})
-        return self._finish(
-            tenant_id, answer, statement, logged_at=logged_at, user=user, rule=found.rule, **extra
-        )
+        return log(answer, statement, user=user, rule=found.rule, **extra)
+
+    def sign_in(self, token: str, tenant_id: str, session: Session) -> str | None:
+        """Begin a session. Return the user, or None if the token is not valid."""
+        user = self._verify(token, tenant_id)
+        self.note(tenant_id, session, "AUTH_ERROR" if user is None else "SPOOFED", "OPEN_SESSION", user=user)
+        return user
+
+    def note(
+        self,
+        tenant_id: str,
+        session: Session,
+        status: str,
+        operation: str,
+        *,
+        user: str | None = None,
+        statement: Statement | None = None,
+    ) -> None:
+        """Log a request beside the statements: opening, telemetry, a question about a running statement."""
+        session = replace(session, columns=session.columns | {"operationType": operation})
+        answer = Answer(status, result="" if status != "AUTH_ERROR" else None)
+        self._finish(tenant_id, answer, statement, session=session, logged_at=datetime.now(UTC), user=user)
+
+    def commit(self, tenant_id: str, session: Session) -> None:
+        """Record what a transaction of the consumer invalidates, after its COMMIT."""
+        for statement, firing in session.fired:
+            self._invalidate(tenant_id, statement, [firing])
+        self.roll_back(session)
+
+    def roll_back(self, session: Session) -> None:
+        """Forget a transaction of the consumer."""
+        session.fired, session.sees_own = [], False
 
     def _verify(self, token: str, tenant_id: str) -> str | None:
         """Return the consumer whose access token this is, without asking the service; None if it is none."""
@@ -232,21 +330,37 @@ class Gateway:
         return find_cutoff(self._markers[tenant_id].values(), rule_id)
 
     def _execute(
-        self, tenant_id: str, statement: Statement, fired: Iterable[Firing], answer: Answer
+        self,
+        tenant_id: str,
+        session: Session,
+        statement: Statement,
+        fired: Iterable[Firing],
+        answer: Answer,
     ) -> Answer:
         """Execute a statement, and record what it invalidates.
 
         A rule with `requireInvalidation` is recorded before the commit: if that fails, nothing has happened.
         It is recorded again after the commit, because others may have cached the old state in between.
         """
-        execution = self._warehouse.execute(statement)
+        try:
+            execution = session.warehouse.execute(statement)
+        except WarehouseError as error:
+            return replace(answer, cache_status="ERROR", error=error.answer)
         try:
             self._invalidate(tenant_id, statement, [firing for firing in fired if firing.required])
         except requests.RequestException:
             execution.roll_back()
-            return replace(answer, cache_status="INVALIDATION_ERROR")
+            return replace(
+                answer,
+                cache_status="INVALIDATION_ERROR",
+                error="Nothing was changed, because cached results could not be made stale. Try again.",
+            )
         execution.commit()
-        self._invalidate(tenant_id, statement, fired)
+        if session.in_transaction:
+            session.fired += [(statement, firing) for firing in fired]
+            session.sees_own |= statement.is_data_change or statement.is_ddl
+        else:
+            self._invalidate(tenant_id, statement, fired)
         return replace(answer, result=execution.result)
 
     def _invalidate(self, tenant_id: str, statement: Statement, fired: Iterable[Firing]) -> None:
@@ -260,8 +374,9 @@ class Gateway:
         self,
         tenant_id: str,
         answer: Answer,
-        statement: Statement,
+        statement: Statement | None,
         *,
+        session: Session,
         logged_at: datetime,
         user: str | None = None,
         rule: Rule | None = None,
@@ -269,29 +384,36 @@ class Gateway:
     ) -> Answer:
         """Log a request, and count it."""
         self.counts[tenant_id][answer.cache_status] += 1
-        self._log[tenant_id, f"{logged_at:logs/%Y/%m/%d/%H}"].append(
-            {
-                "logId": str(uuid.uuid4()),
-                "timestamp": int(logged_at.timestamp() * 1000),
-                "userName": user,
-                "statusCode": 200 if answer.result is not None else 403,
-                "responseSize": len(answer.result or ""),
-                "responseTimeMs": 1,
-                "cacheStatus": answer.cache_status,
+        entry = {
+            "logId": str(uuid.uuid4()),
+            "timestamp": int(logged_at.timestamp() * 1000),
+            "userName": user,
+            # A refusal is an answer too: drivers take 403 and 503 for something to try again.
+            "statusCode": 200,
+            "responseSize": len(answer.result or ""),
+            "responseTimeMs": 1,
+            "cacheStatus": answer.cache_status,
+            "matchedRule": answer.rule_id,
+            "matchedRuleName": None if rule is None else rule.name,
+            "cacheTtlSeconds": None if rule is None else rule.ttl_seconds,
+            **session.columns,
+            **extra,
+        }
+        if statement is not None:
+            entry |= {
                 "cacheKeyVersion": KEY_VERSION,
-                "matchedRule": answer.rule_id,
-                "matchedRuleName": None if rule is None else rule.name,
-                "cacheTtlSeconds": None if rule is None else rule.ttl_seconds,
                 "standardizedSql": statement.standardized_sql,
                 "parameterValues": statement.parameter_values,
+                "hasParameters": bool(statement.parameter_values),
                 "statementType": statement.statement_type,
                 "tables": statement.tables,
                 "tableCount": len(statement.tables),
                 "isReadOnly": statement.is_read_only,
                 "isDataChange": statement.is_data_change,
-                **extra,
+                "isDDL": statement.is_ddl,
+                "hasNonDeterministicFunctions": statement.has_non_deterministic_functions,
             }
-        )
+        self._log[tenant_id, f"{logged_at:logs/%Y/%m/%d/%H}"].append(entry)
         return answer
 
     def flush(self) -> None:
@@ -311,6 +433,11 @@ class Gateway:
                     tenant_id, list({row["cacheKey"]: row for row in entries}.values())
                 )
         self._described.clear()
+
+
+def is_query(statement: Statement) -> bool:
+    """Return True if a result can be kept: a DECLARE reads, but its rows come with FETCH."""
+    return statement.statement_type != "DECLARE"
 
 
 def find_cutoff(markers: Iterable[dict[str, Any]], rule_id: str) -> int | None:

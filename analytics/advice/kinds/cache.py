@@ -139,12 +139,15 @@ def find_scopes(current: Current) -> list[Scope]:
     by_text: dict[str, list[Statement]] = defaultdict(list)
     for number in sorted(statements):
         by_text[statements[number].text].append(statements[number])
+    # No text of the log is that of statements whose comments vary.
+    joined = {text for (text,) in current.connection.execute("SELECT plain FROM free_of_comments").fetchall()}
     by_cost = sorted(statements.values(), key=lambda statement: (-spent[statement.number], statement.number))
     scopes += [
         sharing.narrow(
             Scope(text, {**_BASE, "standardizedSql": text}, tuple(by_text[text]), is_statement=True)
         )
         for text in (statement.text for statement in by_cost[:MAX_STATEMENTS])
+        if text not in joined
     ]
     scopes.sort(
         key=lambda scope: (

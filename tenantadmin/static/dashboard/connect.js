@@ -46,17 +46,18 @@ const CODE = {
     postgresql: (it) => `import os
 import psycopg
 
-with psycopg.connect(host="${it.host}", port=${it.port}, dbname="${it.database}", user="${it.user}", password=os.environ["GATEWAY_TOKEN"]) as connection:
+with psycopg.connect(host="${it.host}", port=${it.port}, dbname="${it.database}", user="${it.user}", password=os.environ["GATEWAY_TOKEN"],
+                     sslmode="verify-full", sslrootcert="system") as connection:
     print(connection.execute("SELECT 1").fetchone())`,
     databricks: (it) => `import os
 from databricks import sql
 
-with sql.connect(server_hostname="${it.host}", http_path="${it.path}", access_token=os.environ["GATEWAY_TOKEN"]) as connection, connection.cursor() as cursor:
+with sql.connect(server_hostname="${it.host}", _port=${it.port}, http_path="${it.path}", access_token=os.environ["GATEWAY_TOKEN"]${it.port === 443 ? "" : ", enable_telemetry=False"}) as connection, connection.cursor() as cursor:
     print(cursor.execute("SELECT 1").fetchall())`,
     snowflake: (it) => `import os
 import snowflake.connector
 
-with snowflake.connector.connect(host="${it.host}", account="${it.host.split(".")[0]}", user="${it.user}", authenticator="oauth", token=os.environ["GATEWAY_TOKEN"],
+with snowflake.connector.connect(host="${it.host}", port=${it.port}, account="${it.host.split(".")[0]}", user="${it.user}", authenticator="oauth", token=os.environ["GATEWAY_TOKEN"],
                                  database="${it.database}", schema="${it.schema}", warehouse="${it.house}") as connection:
     print(connection.cursor().execute("SELECT 1").fetchone())`,
   },
@@ -67,15 +68,19 @@ with snowflake.connector.connect(host="${it.host}", account="${it.host.split("."
         `user: ${it.user}`,
         `password: ${SECRET}`,
         `dbname: ${it.database}`,
+        "sslmode: verify-full",
+        "sslrootcert: system",
       ]),
     databricks: (it) =>
       profile(it, "databricks", [
         `http_path: ${it.path}`,
         `token: ${SECRET}`,
         `catalog: ${it.database}`,
+        `connection_parameters: {_port: ${it.port}${it.port === 443 ? "" : ", enable_telemetry: false"}}`,
       ]),
     snowflake: (it) =>
       profile(it, "snowflake", [
+        `port: ${it.port}`,
         `account: ${it.host.split(".")[0]}`,
         `user: ${it.user}`,
         "authenticator: oauth",
@@ -86,7 +91,7 @@ with snowflake.connector.connect(host="${it.host}", account="${it.host.split("."
   },
   JDBC: {
     postgresql: (it) =>
-      `jdbc:postgresql://${it.host}:${it.port}/${it.database}?user=${encodeURIComponent(it.user)}`,
+      `jdbc:postgresql://${it.host}:${it.port}/${it.database}?user=${encodeURIComponent(it.user)}&sslmode=verify-full&sslfactory=org.postgresql.ssl.DefaultJavaSSLFactory`,
     databricks: (it) =>
       `jdbc:databricks://${it.host}:${it.port};httpPath=${it.path};AuthMech=3;UID=token`,
     snowflake: (it) =>

@@ -21,7 +21,12 @@ export const STARTERS = [
     name: "Reports, an hour per user",
     description: "Each user gets their own results again for an hour.",
     action: "cache",
-    conditions: { isReadOnly: true, hasNonDeterministicFunctions: false },
+    conditions: {
+      statementType: "SELECT",
+      tableCount: { gte: 1 },
+      isReadOnly: true,
+      hasNonDeterministicFunctions: false,
+    },
     ttlSeconds: 3600,
     varyBy: ["userName"],
   },

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from analytics.advice.mine import Advice
     from analytics.replay.load import DayFile
     from rules.language import Rule
 
@@ -66,6 +67,34 @@ def test_a_rule_without_invalidation_gets_a_rule_that_fires(tmp_path: Path) -> N
     before, after = found["predicted"]["against"]["risk"], found["predicted"]["total"]["risk"]
     assert (before["low"] > 100, after) == (True, {"low": 0, "high": 0})
     check_promises(files, rules, advice)
+
+
+def test_a_comment_that_changes_hides_nothing(tmp_path: Path) -> None:
+    """dbt-databricks writes an id into each statement, which is new in each run."""
+
+    def search(comment: str, folder: str) -> Advice:
+        texts = ["SELECT a FROM s.orders WHERE x = ?", 'SELECT b FROM s.orders WHERE "--" = ?']
+        reads = [
+            read(f"{comment.format(at)}{text}", "s.orders", at=at, ms=5000)
+            for at in times(3, 10)
+            for text in texts
+        ]
+        (tmp_path / folder).mkdir()
+        files, rules, advice = run_log(tmp_path / folder, reads, [])
+        check_promises(files, rules, advice)
+        return advice
+
+    plain = search("", "plain")
+    varied = search('/* {{"app": "dbt", "invocation_id": "{}"}} */ ', "varied")
+    (found,), (expected,) = varied.recommendations, plain.recommendations
+    assert found["patch"] == expected["patch"]
+    assert found["predicted"] == expected["predicted"]
+    assert varied.report.caveats is not None
+    assert plain.report.caveats is not None
+    assert {*varied.report.caveats} - {*plain.report.caveats} == {"comments-vary"}
+    # The same comment each time does no harm, and a hint may change the result.
+    assert search("/* dbt */ ", "same").report.caveats == plain.report.caveats
+    assert search("/*+ hint({}) */ ", "hints").recommendations == []
 
 
 def test_a_rule_with_the_same_conditions_is_extended(tmp_path: Path) -> None:

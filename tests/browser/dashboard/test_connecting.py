@@ -46,7 +46,7 @@ def test_the_lines_of_python_and_of_dbt(demo: Demo, home: str, open_as: Callable
         others = [
             how_to(tool, config(kind, port=1234))
             for kind in KINDS
-            for tool in ("JDBC", "DBeaver", "Tableau", "Power BI")
+            for tool in ("Python", "dbt", "JDBC", "DBeaver", "Tableau", "Power BI")
         ]
     ran = subprocess.run(
         [sys.executable, "-c", script],
@@ -69,6 +69,8 @@ def test_the_lines_of_python_and_of_dbt(demo: Demo, home: str, open_as: Callable
             "user": "ann@example.org",
             "password": secret,
             "dbname": "postgres",
+            "sslmode": "verify-full",
+            "sslrootcert": "system",
             "schema": "public",
         },
         "databricks": {
@@ -77,11 +79,13 @@ def test_the_lines_of_python_and_of_dbt(demo: Demo, home: str, open_as: Callable
             "http_path": "/sql/1.0/warehouses/ID",
             "token": secret,
             "catalog": "main",
+            "connection_parameters": {"_port": 443},
             "schema": "default",
         },
         "snowflake": {
             **common,
             "type": "snowflake",
+            "port": 443,
             "account": "quiet-harbor-42",
             "user": "ann@example.org",
             "authenticator": "oauth",

@@ -12,6 +12,10 @@ import requests
 from playwright.sync_api import expect
 
 from accounts.models import Tenant
+from analytics.history.rows import Source
+from analytics.history.standardize import Standardizer
+from rules.explain import explain
+from rules.language import read_rules
 from rules.lint import lint_ruleset
 from tests import factories
 from tests.browser.browsing import opened_page, pass_frames
@@ -204,3 +208,23 @@ def test_starter_rules_have_no_findings(demo: Demo, home: str, open_as: Callable
     assert (report.errors, report.warnings) == ((), ())
     assert [rule["id"] for rule in some] == ["reports", "writes"]
     assert some[1]["invalidateRules"] == ["reports"]
+    rules = read_rules(chosen["rules"])
+    for text, decides in {
+        "SELECT a FROM sales.orders": "reports",
+        "BEGIN": None,
+        "FETCH 100 FROM c": None,
+        "SHOW transaction_isolation": None,
+        "SELECT current_schema()": None,
+        "COPY sales.orders FROM STDIN": "writes",
+    }.items():
+        facts = Standardizer(Source.POSTGRESQL)(text).facts
+        request = {
+            "statementType": facts.kind,
+            "tables": [*facts.tables],
+            "tableCount": len(facts.tables),
+            "isReadOnly": facts.reads,
+            "isDataChange": facts.changes,
+            "isDDL": facts.defines,
+            "hasNonDeterministicFunctions": facts.varies,
+        }
+        assert explain(rules, request).decision.rule_id == decides, text

@@ -1,5 +1,5 @@
-// Run the vectors against code written from docs/rules.md and docs/gateway.md alone: `node run.mjs`. Replace `decide`,
-// `answer` and `verify` by your own.
+// Run the vectors against code written from docs/rules.md, docs/gateway.md and docs/protocols.md alone: `node run.mjs`.
+// Replace `decide`, `answer`, `findControl`, `makeKey` and `verify` by your own.
 
 import { createPublicKey, verify as isSignature } from "node:crypto";
 import { readFileSync } from "node:fs";
@@ -85,6 +85,35 @@ function answer(rule, markers, bornAt, at) {
   return { status: "HIT", missReason: null, cacheAgeSeconds: Math.floor((at - bornAt) / 1000), refreshes: at >= expiresAt };
 }
 
+const SESSION = new Set(
+  "BEGIN START COMMIT END ROLLBACK ABORT SAVEPOINT RELEASE SET UNSET RESET USE DISCARD DEALLOCATE LISTEN UNLISTEN".split(" "),
+);
+
+/** Type and status of a control statement, null for others. Of several, all must be such. */
+function findControl(text, adapter) {
+  const parts = text.split(";").filter((part) => part.trim());
+  const found = parts.map((part) => findOne(withoutComments(part).toUpperCase(), adapter));
+  return parts.length && !found.includes(null) && (parts.length === 1 || !/['"$]/.test(text)) ? found[0] : null;
+}
+
+function findOne(text, adapter) {
+  const [first = "", second] = text.match(/[A-Z]+/g) ?? [];
+  const spoofed = (statementType) => ({ statementType, cacheStatus: "SPOOFED" });
+  if (/^SELECT\s+PG_ADVISORY_UNLOCK_ALL\(\)$/.test(text)) return spoofed("SELECT");
+  if (first === "ALTER" && second === "SESSION") return spoofed("ALTER SESSION");
+  if (SESSION.has(first) || (first === "SHOW" && adapter === "postgresql")) return spoofed(first);
+  return ["FETCH", "MOVE", "CLOSE"].includes(first) ? { statementType: first, cacheStatus: "EXECUTOR" } : null;
+}
+
+const COMMENT = /('(?:[^']|'')*'|"(?:[^"]|"")*")|--[^\n]*|\/\*[\s\S]*?\*\//g;
+const withoutComments = (text) => text.replace(COMMENT, (_, kept) => kept ?? "").trim();
+
+/** What is in the key beside tenant, `cacheBust`, rule and `varyBy`. */
+const makeKey = ({ text, parameterValues, context }) =>
+  JSON.stringify([withoutComments(text), parameterValues, context], (_, value) =>
+    value?.constructor === Object ? Object.fromEntries(Object.entries(value).sort()) : value,
+  );
+
 /** The user of an access token, or null if it is refused. */
 function verify(token, known) {
   const [head, body, signature, ...more] = token.split(".");
@@ -112,6 +141,8 @@ const tokens = read("tokens.json");
 const checks = {
   decisions: read("decisions.json").map((v) => isDeepStrictEqual(decide(v.rules, v.request), v.expected)),
   cached: read("cached.json").map((v) => isDeepStrictEqual(answer(v.rule, v.markers, v.bornAt, v.at), v.expected)),
+  control: read("control.json").map((v) => isDeepStrictEqual(findControl(v.text, v.adapterType), v.expected)),
+  keys: read("keys.json").map((v) => (makeKey(v.one) === makeKey(v.other)) === v.expected),
   tokens: tokens.vectors.map((v) => verify(v.token, tokens) === v.userName),
 };
 for (const [name, results] of Object.entries(checks)) {

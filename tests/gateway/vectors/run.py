@@ -1,6 +1,6 @@
-"""Run the vectors against code written from docs/rules.md and docs/gateway.md alone: ``python run.py``.
+"""Run the vectors against code by docs/rules.md, gateway.md and protocols.md alone: ``python run.py``.
 
-It needs nothing else. Replace `decide`, `answer` and `verify` by your own.
+It needs nothing else. Replace `decide`, `answer`, `find_control`, `make_key` and `verify` by your own.
 """
 
 # ruff: noqa: T201
@@ -118,6 +118,61 @@ def answer(
     return {"status": "HIT", "missReason": None, "cacheAgeSeconds": age, "refreshes": at >= expires_at}
 
 
+SESSION = {
+    *(
+        "BEGIN",
+        "START",
+        "COMMIT",
+        "END",
+        "ROLLBACK",
+        "ABORT",
+        "SAVEPOINT",
+        "RELEASE",
+        "SET",
+        "UNSET",
+        "RESET",
+    ),
+    *("USE", "DISCARD", "DEALLOCATE", "LISTEN", "UNLISTEN"),
+}
+
+
+def find_control(text: str, adapter: str) -> dict[str, str] | None:
+    """Return type and status of a control statement, None for others. Of several, all must be such."""
+    parts = [part for part in text.split(";") if part.strip()]
+    found = [find_one(part, adapter) for part in parts]
+    if not parts or None in found or (len(parts) > 1 and {"'", '"', "$"} & {*text}):
+        return None
+    return found[0]
+
+
+def find_one(text: str, adapter: str) -> dict[str, str] | None:
+    text = without_comments(text)
+    words = re.findall(r"[A-Za-z]+", text.upper())[:2]
+    if re.fullmatch(r"SELECT\s+PG_ADVISORY_UNLOCK_ALL\(\)", text.upper()):
+        return {"statementType": "SELECT", "cacheStatus": "SPOOFED"}
+    if words == ["ALTER", "SESSION"]:
+        return {"statementType": "ALTER SESSION", "cacheStatus": "SPOOFED"}
+    first = words[0] if words else ""
+    if first in SESSION or (first == "SHOW" and adapter == "postgresql"):
+        return {"statementType": first, "cacheStatus": "SPOOFED"}
+    return (
+        {"statementType": first, "cacheStatus": "EXECUTOR"} if first in {"FETCH", "MOVE", "CLOSE"} else None
+    )
+
+
+COMMENT = re.compile(r"""('(?:[^']|'')*'|"(?:[^"]|"")*")|--[^\n]*|/\*[\s\S]*?\*/""")
+
+
+def without_comments(text: str) -> str:
+    return COMMENT.sub(lambda match: match[1] or "", text).strip()
+
+
+def make_key(request: dict[str, Any]) -> str:
+    """Return what is in the key beside tenant, `cacheBust`, rule and `varyBy`."""
+    parts = [without_comments(request["text"]), request["parameterValues"], request["context"]]
+    return json.dumps(parts, sort_keys=True)
+
+
 def verify(token: str, known: dict[str, Any]) -> str | None:
     """Return the user of an access token, or None if it is refused."""
     try:
@@ -198,6 +253,8 @@ if __name__ == "__main__":
             answer(v["rule"], v["markers"], v["bornAt"], v["at"]) == v["expected"]
             for v in read("cached.json")
         ],
+        "control": [find_control(v["text"], v["adapterType"]) == v["expected"] for v in read("control.json")],
+        "keys": [(make_key(v["one"]) == make_key(v["other"])) == v["expected"] for v in read("keys.json")],
         "tokens": [verify(v["token"], tokens) == v["userName"] for v in tokens["vectors"]],
     }
     for name, results in checks.items():

@@ -204,6 +204,7 @@ function request(tenant, { logged: row, miss, disagreement, rules, decision: { v
           [row.statusCode, ", without text in the log. Query: ", h("code", row.queryId ?? f.NONE)],
         ],
         ["When", f.when(row.timestamp)],
+        row.program && ["Program", row.program],
         ["Rule", ruleLink(tenant, row.matchedRule, row.matchedRuleName ?? row.matchedRule)],
         row.cacheAgeSeconds !== null && [
           "Age of the result",

@@ -1,0 +1,34 @@
+"""Name the program of a request by ``userAgent``: a User-Agent, or the ``application_name`` of PostgreSQL.
+
+`make test-drivers` compares the table with what drivers send. Most drivers of PostgreSQL send nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+#: Patterns of the beginning, with the version as group 1, and names. The first that matches counts.
+_PROGRAMS: Final = [
+    (re.compile(pattern), name)
+    for pattern, name in (
+        (r"PyDatabricksSqlConnector/\S+ \(dbt-databricks/([\d.]+)\)", "dbt"),
+        (r"PyDatabricksSqlConnector/([\d.]+)", "Databricks SQL Connector for Python"),
+        (r"NodejsDatabricksSqlConnector/([\d.]+) ", "Databricks SQL driver for Node.js"),
+        (r"PythonConnector/([\d.]+) ", "Snowflake Connector for Python"),
+        (r"JavaScript/([\d.]+) .*NodeJS/", "Snowflake driver for Node.js"),
+        (r"Go/([\d.]+) .*gc/", "Snowflake driver for Go"),
+        (r"PostgreSQL JDBC Driver$()", "PostgreSQL JDBC driver"),
+        (r"dbt$()", "dbt"),
+    )
+]
+
+
+def name_program(user_agent: str | None) -> str | None:
+    """Return the name of a program with its version; an unknown text as it is, and None for none."""
+    if not user_agent:
+        return None
+    for pattern, name in _PROGRAMS:
+        if (match := pattern.match(user_agent)) is not None:
+            return f"{name} {match[1]}".rstrip()
+    return user_agent
