@@ -143,7 +143,7 @@ def test_without_redis_nothing_is_refused(
     settings.REDIS_URL = f"unix://{tmp_path}/missing.sock"
     use_budget(LINT, caller="ada@example.org", seconds=100)
     assert not is_refused("ada@example.org")
-    assert [record.message for record in caplog.records] == [
+    assert [record.message.partition(":")[0] for record in caplog.records] == [
         "The budget 'lint' cannot be counted",
         "The budget 'lint' cannot be read",
     ]

@@ -44,6 +44,7 @@ NAMING = {
     "logs/definitions.py": "the definitions",
     "logs/columns.py": "the example of the column",
     "rules/match.py": "what the Gateway logs for each action",
+    "rules/dialects/control.py": "what the Gateway logs for statements of the session",
     "analytics/replay/play.py": "what a replay gives each request",
     "analytics/history/postgresql.py": "a level of PostgreSQL's log",
     "analytics/history/tables.py": "the same",
