@@ -143,5 +143,5 @@ def test_an_address_of_an_unknown_tenant_shows_no_menu_of_it(
         page = dashboard.page
         expect(page.locator("main")).to_contain_text("You have no tenant at this address.")
         expect(page.locator("main")).to_contain_text(demo.member.email)
-        assert page.locator("nav[aria-label=Pages] a").all_inner_texts() == ["Tenants"]
+        assert page.locator("nav[aria-label=Pages] a").all_inner_texts() == ["Tenants", "Your own history"]
         assert not any(unknown in path for path in dashboard.asked)
