@@ -30,7 +30,7 @@ const FILTERS = ["status", "rule", "user", "statement", "queryHash", "minMs"];
 const LONGEST = 1000;
 
 const SORTS = /** @type {const} */ ({
-  "-timestamp": "newest first",
+  "": "newest first",
   timestamp: "oldest first",
   "-responseTimeMs": "slowest first",
   "-warehouseExecutionTimeMs": "longest in the warehouse first",
@@ -67,7 +67,7 @@ export async function show(context) {
     "div",
     pageHead(
       "Requests",
-      `All log entries, ${SORTS[/** @type {keyof typeof SORTS} */ (chosen.sort || "-timestamp")]}. Days are in UTC, times in your zone.`,
+      `All log entries, ${SORTS[/** @type {keyof typeof SORTS} */ (chosen.sort ?? "")] ?? SORTS[""]}. Days are in UTC, times in your zone.`,
       a(to(tenant, "sql", { sql: page.sql }), "The same rows in SQL"),
     ),
     filters(
@@ -93,7 +93,7 @@ export async function show(context) {
           ],
           h(
             "div.request-heads",
-            head("When", "-timestamp"),
+            head("When", ""),
             ["Status", "Statement", "Rule", "User"].map((name) => h("span", name)),
             head("Response", "-responseTimeMs"),
           ),
