@@ -421,7 +421,7 @@ numbers AS (
         FROM buckets WHERE day >= $first AND spared AND requests > 0
 )
 SELECT
-    scope, rule AS ruleId, priced AS host, day, hour::INTEGER AS hour,
+    scope, rule AS ruleId, day, hour::INTEGER AS hour,
     sum(awake)::BIGINT AS awakeMs, sum(busy)::BIGINT AS busyMs,
-    sum(requests)::BIGINT AS requests, sum(unmeasured)::BIGINT AS unmeasured
+    sum(requests)::BIGINT AS requests, sum(unmeasured)::BIGINT AS unmeasured, priced AS host
 FROM numbers GROUP BY ALL ORDER BY ALL;

@@ -30,13 +30,13 @@ SUSPENDS: Final = (60, 120, 300, 600)
 SAVINGS_FIELDS: Final = (
     "scope",
     "ruleId",
-    "host",
     "day",
     "hour",
     "awakeMs",
     "busyMs",
     "requests",
     "unmeasured",
+    "host",
 )
 SAVINGS_ABOUT: Final = (
     "Milliseconds per day, and per hour of the day over all days of the window, in which `day` is null. "
@@ -181,9 +181,9 @@ numbers AS (
         FROM buckets WHERE day >= $first AND spared AND requests > 0
 )
 SELECT
-    scope, rule AS ruleId, priced AS host, day, hour::INTEGER AS hour,
+    scope, rule AS ruleId, day, hour::INTEGER AS hour,
     sum(awake)::BIGINT AS awakeMs, sum(busy)::BIGINT AS busyMs,
-    sum(requests)::BIGINT AS requests, sum(unmeasured)::BIGINT AS unmeasured
+    sum(requests)::BIGINT AS requests, sum(unmeasured)::BIGINT AS unmeasured, priced AS host
 FROM numbers GROUP BY ALL ORDER BY ALL"""
 SAVINGS_SQL: Final = _FROM_LOG + _BILLED
 #: The same rows from `$kept`.
