@@ -33,7 +33,7 @@ from analytics.models import (
     SummaryDocument,
     TenantHealth,
 )
-from analytics.reports.traffic import read_health
+from analytics.reports.weeks import read_health
 from analytics.watch.alerts import describe_channel
 from analytics.words.digests import render_digest
 from analytics.words.verdict import describe_open

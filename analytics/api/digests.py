@@ -26,7 +26,7 @@ from accounts.viewsets import AppViewSet
 from analytics.advice.recommend import describe_open_recommendations
 from analytics.jobs.digests import ModelExchangeDocument, list_exchanges
 from analytics.models import DigestFrequency
-from analytics.reports.traffic import TenantWeek, list_weeks
+from analytics.reports.weeks import TenantWeek, list_weeks
 from analytics.watch.preferences import (
     DigestPreferenceDocument,
     InvalidUnsubscribeLink,

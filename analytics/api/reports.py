@@ -43,16 +43,14 @@ from analytics.reports.savings import MAX_DAYS as MAX_SAVINGS_DAYS
 from analytics.reports.savings import STEPS as SAVINGS_STEPS
 from analytics.reports.savings import Savings, find_source, read_savings
 from analytics.reports.stale import Setup, StaleReport, read_setup, stale_report
+from analytics.reports.timeline import STEPS, Timeline, timeline
 from analytics.reports.traffic import (
     NEWEST_FIRST,
     SORTS,
-    STEPS,
-    Timeline,
     Traffic,
     TrafficFilter,
     TrafficLinks,
     list_traffic,
-    timeline,
 )
 from analytics.watch.verdict import find_closed_of_days
 from logs.audit import Reader

@@ -1,41 +1,31 @@
-"""The requests of a tenant, newest first; hits and misses over time; and the last week of tenants."""
+"""The list of a tenant's requests, page by page."""
 
 from __future__ import annotations
 
-import datetime as dt
-from collections import Counter
 from dataclasses import dataclass
 from datetime import date
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NamedTuple, Self, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, Self
 from uuid import UUID
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from accounts.access.scopes import Scope
-from accounts.cursors import cut_page, invalid_cursor, read_cursor, write_cursor
-from accounts.models import Revision, Tenant
-from accounts.models.history import RevisionKind
-from accounts.revisions import read_last_changes
-from analytics.models import TenantHealth
-from analytics.numbers.tables import rate
+from accounts.cursors import invalid_cursor, read_cursor, write_cursor
 from analytics.reports.activity import NO_RULE
 from analytics.reports.explain import describe_reasons
-from analytics.reports.reading import LogReader, ReportHead, ReportQuery, Span, Window
 from logs.audit import REQUESTS_KEY, record_read
 from logs.columns import CACHE_STATUSES
-from logs.definitions import HIT, MISS, NOT_CACHED, STORED_MISS
+from logs.definitions import STORED_MISS
 from logs.quoting import quote_value
 from rules.conditions.patterns import fold_case, fold_case_sql
-from rules.models import Marker
 from tenantadmin.lib.core.structs import Count, JsonStruct, one_of
-from tenantadmin.lib.core.timestamps import Timestamp, end_of_day, epoch_ms, format_timestamp, show_time
+from tenantadmin.lib.core.timestamps import Timestamp, show_time
 from tenantadmin.lib.http.hal import Link, ListLinks
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
-    from accounts.access.principal import Principal
+    from analytics.reports.reading import LogReader, Span
 
 
 #: Members of a request and the columns they come from, but for `timestamp`.
@@ -340,178 +330,3 @@ def _count_reasons(log: LogReader, found: str) -> list[MissReasonCount]:
 def _request(row: Mapping[str, Any]) -> LoggedTraffic:
     values = {name: row[name] for name in _COLUMNS}
     return msgspec.convert({**values, "at": show_time(row["timestamp"])}, LoggedTraffic)
-
-
-TENANT_REVISION_KINDS: Final = (RevisionKind.RULES.value, RevisionKind.CONFIG.value)
-TimelineStep: TypeAlias = Literal["hour", "day"]
-STEPS: Final[dict[TimelineStep, dt.timedelta]] = {
-    "hour": dt.timedelta(hours=1),
-    "day": dt.timedelta(days=1),
-}
-
-#: A time belongs to its day's objects, as in summaries: so a bucket is the same whatever the window is.
-_DAY: Final = "epoch_ms(CAST(day AS TIMESTAMP))"
-_STARTS: Final[dict[TimelineStep, str]] = {
-    "hour": f"CASE WHEN timestamp // 86400000 * 86400000 = {_DAY} THEN timestamp // 3600000 * 3600000 END",
-    "day": _DAY,
-}
-_COUNTS: Final = f"""
-SELECT
-    {{at}} AS at,
-    count(*) FILTER ({HIT}) AS hits,
-    count(*) FILTER ({MISS}) AS misses,
-    count(*) FILTER ({NOT_CACHED}) AS notCached
-FROM proxy_logs WHERE day BETWEEN '{{first}}' AND '{{last}}' GROUP BY 1 ORDER BY 1"""  # noqa: S608  # only constants
-
-
-class TimelineChange(JsonStruct):
-    kind: Annotated[str, one_of(TENANT_REVISION_KINDS)]
-    seq: Count
-    action: str
-    text: Annotated[str, Meta(description="What the change did, in words.")] = ""
-    user_id: str
-    changed_at: Timestamp
-
-
-class TimelineBucket(JsonStruct):
-    at: Timestamp
-    hits: Count
-    misses: Annotated[Count, Meta(description=f"{MISS.text}.")]
-    not_cached: Annotated[Count, Meta(description=f"Of `misses`: {NOT_CACHED.text}.")]
-    hit_rate: Annotated[float, Meta(ge=0, le=1)] | None
-    changes: list[TimelineChange]
-    markers: Annotated[dict[str, int], Meta(description="Markers by target rule.")]
-
-
-class OutsideCounts(JsonStruct):
-    hits: Count
-    misses: Count
-
-
-class Timeline(ReportHead):
-    step: TimelineStep
-    buckets: list[TimelineBucket]
-    outside: Annotated[
-        OutsideCounts, Meta(description="By hour: entries whose timestamp is null or outside of their day.")
-    ]
-
-
-def timeline(log: LogReader, *, window: Window, step: TimelineStep) -> Timeline:
-    """Return hits and misses per hour or day. A bucket's hit rate is null without requests.
-
-    Raises:
-        ApiError: the query failed.
-    """
-    length = STEPS[step]
-    start = dt.datetime.combine(window.first, dt.time(), dt.UTC)
-    end = end_of_day(window.last)
-    sql = _COUNTS.format(at=_STARTS[step], first=window.first, last=window.last).strip()
-    counts = {row["at"]: row for row in log.rows(sql)}
-    outside = counts.pop(None, {"hits": 0, "misses": 0})
-    changes: dict[dt.datetime, list[TimelineChange]] = {}
-    for moment, change in _changes(log.tenant, start, end):
-        changes.setdefault(_bucket(moment, start, length), []).append(change)
-    markers: dict[dt.datetime, Counter[str]] = {}
-    made = Marker.objects.filter(tenant=log.tenant, invalidated_at__gte=start, invalidated_at__lte=end)
-    for moment, target in made.order_by().values_list("invalidated_at", "target_rule_id").iterator():
-        markers.setdefault(_bucket(moment, start, length), Counter())[target] += 1
-    buckets = []
-    for number in range((end - start) // length + 1):
-        at = start + number * length
-        row = counts.get(epoch_ms(at), {"hits": 0, "misses": 0, "notCached": 0})
-        hits, misses = row["hits"], row["misses"]
-        buckets.append(
-            TimelineBucket(
-                at=format_timestamp(at),
-                hits=hits,
-                misses=misses,
-                not_cached=row["notCached"],
-                hit_rate=rate(hits, hits + misses) if hits + misses else None,
-                changes=changes.get(at, []),
-                markers=dict(sorted(markers.get(at, Counter()).items())),
-            )
-        )
-    return Timeline(
-        from_=window.first,
-        to=window.last,
-        step=step,
-        buckets=buckets,
-        outside=OutsideCounts(hits=outside["hits"], misses=outside["misses"]),
-        queries=[ReportQuery(name="counts", sql=sql)],
-    )
-
-
-def _changes(
-    tenant: UUID, start: dt.datetime, end: dt.datetime
-) -> Iterator[tuple[dt.datetime, TimelineChange]]:
-    """Yield the changes of rules and configuration, oldest first."""
-    rows = Revision.objects.filter(
-        kind__in=TENANT_REVISION_KINDS,
-        tenant_id=tenant,
-        changed_at__gte=start,
-        changed_at__lte=end,
-    ).defer("document")
-    for row in rows.order_by("changed_at", "pk"):
-        yield (
-            row.changed_at,
-            TimelineChange.of(row, user_id=row.user),
-        )
-
-
-def _bucket(moment: dt.datetime, start: dt.datetime, length: dt.timedelta) -> dt.datetime:
-    return start + (moment - start) // length * length
-
-
-class TenantWeek(JsonStruct):
-    """What happened in a tenant in the seven days up to the last day of its log."""
-
-    tenant_id: UUID
-    last_day: Annotated[dt.date | None, Meta(description="The last day of the log; null without a log.")]
-    requests: Count
-    hit_rate: Annotated[float | None, Meta(ge=0, le=1, description="The hits of all requests.")]
-    warehouse_ms: Annotated[int, Meta(ge=0, description="How long the warehouse worked.")]
-    changed_at: Annotated[
-        Timestamp | None, Meta(description="When the rules or the configuration were last changed.")
-    ] = None
-
-
-def read_health(tenants: Iterable[UUID]) -> Mapping[UUID, TenantHealth]:
-    """Return the health of each tenant, in one query. That of a tenant without a log has no figures."""
-    wanted = list(tenants)
-    found = TenantHealth.objects.in_bulk(wanted)
-    return {tenant: found.get(tenant) or TenantHealth(tenant_id=tenant) for tenant in wanted}
-
-
-def list_weeks(
-    principal: Principal, *, limit: int, cursor: str | None
-) -> tuple[list[TenantWeek], str | None]:
-    """Return a page of the tenants on which the caller has ``analytics:read``, and the cursor of the next.
-
-    Raises:
-        BadRequest: the cursor is not from this list.
-    """
-    rows = Tenant.objects.live().with_scope(Scope.ANALYTICS_READ, principal.on_tenants).order_by("pk")
-    if cursor is not None:
-        rows = rows.filter(pk__gt=_read_id(cursor))
-    page, more = cut_page(rows.only("pk"), limit)
-    changes = read_last_changes(row.pk for row in page)
-    weeks = [
-        TenantWeek(
-            tenant_id=tenant,
-            last_day=health.last_day,
-            requests=health.requests_7,
-            hit_rate=health.rate_7,
-            warehouse_ms=health.warehouse_ms_7,
-            changed_at=None if (at := changes.get(tenant)) is None else format_timestamp(at),
-        )
-        for tenant, health in read_health(row.pk for row in page).items()
-    ]
-    return weeks, write_cursor([str(page[-1].pk)]) if more else None
-
-
-def _read_id(cursor: str) -> UUID:
-    (text,) = read_cursor(cursor, (str,))
-    try:
-        return UUID(text)
-    except ValueError:
-        raise invalid_cursor() from None
