@@ -6,6 +6,7 @@ import { addDays, duration, number, periodName, when } from "./format.js";
 import { a, fine, go, h, panel, showIn, to } from "./ui.js";
 
 /** @typedef {Contract.RequestHistogram} Histogram */
+/** @typedef {Contract.RequestBucket} Bucket */
 
 /** Earlier spans to compare with, by the days before. */
 const EARLIER = /** @type {const} */ ([
@@ -34,6 +35,7 @@ export const daysOf = ({ from, to: until }) => [
  */
 export function histogram({ tenant, signal }, chosen) {
   const { from, to: until, compare, sort: _, cursor: __, ...matching } = chosen;
+  const earlier = EARLIER.find(([days]) => days === compare);
   const box = h("div");
   const at = (/** @type {Texts} */ change) =>
     to(tenant, "traffic", { ...chosen, cursor: "", ...change });
@@ -49,7 +51,7 @@ export function histogram({ tenant, signal }, chosen) {
       { signal },
     );
   showIn(
-    async () => draw(...(await Promise.all([read(0), compare ? read(Number(compare)) : null]))),
+    async () => draw(...(await Promise.all([read(0), earlier ? read(Number(earlier[0])) : null]))),
     box,
   );
   return box;
@@ -59,24 +61,21 @@ export function histogram({ tenant, signal }, chosen) {
     const ms = now.stepSeconds * 1000;
     const { buckets } = now;
     const labels = buckets.map(({ at: begins }) => nameOf(begins, now.stepSeconds, buckets.length));
-    const earlier = EARLIER.find(([days]) => days === compare)?.[1];
     const press = (/** @type {number} */ first, /** @type {number} */ last) =>
       go(at({ from: buckets[first].at, to: later(buckets[last].at, ms) }));
-    const values = (/** @type {Histogram} */ { buckets: all }, /** @type {string} */ key) =>
-      all.map((one) => /** @type {any} */ (one)[key]);
-    const stacked = /** @type {const} */ ([
-      ["Hits", "hits", "hit"],
-      ["Misses", "stored", "miss"],
-      ["Not cached", "notCached", "not-cached"],
-      ["Errors", "errors", "bad"],
-    ]).map(([label, key, colour]) => ({
+    const stacked = /** @type {[string, string, (one: Bucket) => number][]} */ ([
+      ["Hits", "hit", (one) => one.hits],
+      ["Misses", "miss", (one) => one.misses - one.notCached],
+      ["Not cached", "not-cached", (one) => one.notCached],
+      ["Errors", "bad", (one) => one.errors],
+    ]).map(([label, colour, of]) => ({
       label,
       colour,
-      values:
-        key === "stored" ? buckets.map((one) => one.misses - one.notCached) : values(now, key),
+      values: buckets.map(of),
       stack: "requests",
       show: number,
     }));
+    const [first, last] = daysOf(chosen);
     const line = (
       /** @type {string} */ label,
       /** @type {(number | null)[]} */ numbers,
@@ -89,10 +88,7 @@ export function histogram({ tenant, signal }, chosen) {
         !isDay(from) && [
           a(at(shifted(-1)), "Earlier"),
           a(at(shifted(1)), "Later"),
-          a(
-            at(Object.fromEntries(["from", "to"].map((name, i) => [name, daysOf(chosen)[i]]))),
-            "Whole days",
-          ),
+          a(at({ from: first, to: last }), "Whole days"),
         ],
         EARLIER.map(([days, name]) =>
           days === compare
@@ -109,7 +105,16 @@ export function histogram({ tenant, signal }, chosen) {
         press,
         series: [
           ...stacked,
-          ...(before ? [line(`All, ${earlier}`, values(before, "entries"), "rate", number)] : []),
+          ...(before
+            ? [
+                line(
+                  `All, ${earlier?.[1]}`,
+                  before.buckets.map((one) => one.entries),
+                  "rate",
+                  number,
+                ),
+              ]
+            : []),
         ],
       }),
       chart({
@@ -119,10 +124,27 @@ export function histogram({ tenant, signal }, chosen) {
         press,
         short: true,
         series: [
-          line("95 % within", values(now, "p95Ms"), "miss", duration),
-          line("Half within", values(now, "medianMs"), "hit", duration),
+          line(
+            "95 % within",
+            buckets.map((one) => one.p95Ms),
+            "miss",
+            duration,
+          ),
+          line(
+            "Half within",
+            buckets.map((one) => one.medianMs),
+            "hit",
+            duration,
+          ),
           ...(before
-            ? [line(`95 % within, ${earlier}`, values(before, "p95Ms"), "rate", duration)]
+            ? [
+                line(
+                  `95 % within, ${earlier?.[1]}`,
+                  before.buckets.map((one) => one.p95Ms),
+                  "rate",
+                  duration,
+                ),
+              ]
             : []),
         ],
       }),
