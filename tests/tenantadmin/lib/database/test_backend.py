@@ -3,37 +3,20 @@
 from __future__ import annotations
 
 import select
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import pytest
-from django.db import connection, connections
+from django.db import connection
 from django.db.backends.postgresql import base
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable
 
     from django.db.backends.base.base import BaseDatabaseWrapper
 
     from tenantadmin.lib.database.postgresql.base import DatabaseWrapper
 
 pytestmark = pytest.mark.django_db
-
-
-@contextmanager
-def connect() -> Iterator[DatabaseWrapper]:
-    """Open a connection of its own to the database of the tests."""
-    wrapper = cast("DatabaseWrapper", connections.create_connection("default"))
-    wrapper.settings_dict = connection.settings_dict
-    wrapper.connect()
-    yield wrapper
-    wrapper.close()
-
-
-@pytest.fixture
-def other() -> Iterator[DatabaseWrapper]:
-    with connect() as wrapper:
-        yield wrapper
 
 
 @pytest.fixture
@@ -67,6 +50,7 @@ def test_a_quiet_connection_is_usable_without_a_query(other: DatabaseWrapper, as
 
 
 def test_a_connection_that_the_server_ended_is_not(other: DatabaseWrapper, asked: list[bool]) -> None:
+    other.connect()
     pid = other.connection.info.backend_pid
     run(connection, f"SELECT pg_terminate_backend({pid}, 5000)")
     wait_until_readable(other)
@@ -74,10 +58,12 @@ def test_a_connection_that_the_server_ended_is_not(other: DatabaseWrapper, asked
     assert asked == [False]
 
 
-def test_a_server_that_has_something_to_tell_is_asked(other: DatabaseWrapper, asked: list[bool]) -> None:
+def test_a_server_that_has_something_to_tell_is_asked(
+    connect: Callable[[], DatabaseWrapper], asked: list[bool]
+) -> None:
+    other, sender = connect(), connect()
     run(other, "LISTEN news")
-    with connect() as sender:
-        run(sender, "NOTIFY news")
+    run(sender, "NOTIFY news")
     wait_until_readable(other)
     assert other.is_usable()
     assert asked == [True]
@@ -86,6 +72,7 @@ def test_a_server_that_has_something_to_tell_is_asked(other: DatabaseWrapper, as
 
 
 def test_a_failed_transaction_is_not_usable(other: DatabaseWrapper, asked: list[bool]) -> None:
+    other.connect()
     other.set_autocommit(False)
     with pytest.raises(Exception, match="division by zero"):
         run(other, "SELECT 1 / 0")
@@ -95,5 +82,6 @@ def test_a_failed_transaction_is_not_usable(other: DatabaseWrapper, asked: list[
 
 
 def test_a_closed_connection_is_not_usable(other: DatabaseWrapper) -> None:
+    other.connect()
     other.close()
     assert not other.is_usable()

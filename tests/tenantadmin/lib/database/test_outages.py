@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import redis
-from django.db import DatabaseError, connection, connections
+from django.db import DatabaseError, connection
 
 from tenantadmin.lib.core.log_lines import logging_config
 from tenantadmin.lib.database.outages import NoOutageTraceback, is_database_away, is_redis_away
@@ -22,15 +22,6 @@ if TYPE_CHECKING:
     from tests.conftest import ApiClient
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def other() -> Iterator[BaseDatabaseWrapper]:
-    """Return a connection of its own to the database of the tests."""
-    other = connections.create_connection("default")
-    other.settings_dict = {**connection.settings_dict, "CONN_HEALTH_CHECKS": False}
-    yield other
-    other.close()
 
 
 def error_of(database: BaseDatabaseWrapper, statement: str) -> DatabaseError:
