@@ -90,15 +90,12 @@ class Pricing:
 
     def suspending_after(self, seconds: int) -> Pricing:
         """Return the prices if the warehouse always suspended after these seconds."""
-        changed = {
-            host: [replace(terms, suspend_seconds=seconds) for terms in own]
-            for host, own in self.each().items()
-        }
-        return replace(
-            self,
-            terms=changed[None],
-            hosts={host: own for host, own in changed.items() if host is not None},
-        )
+
+        def change(own: Sequence[Terms]) -> Sequence[Terms]:
+            return [replace(terms, suspend_seconds=seconds) for terms in own]
+
+        hosts = {host: change(own) for host, own in self.hosts.items()}
+        return replace(self, terms=change(self.terms), hosts=hosts)
 
     def money(self, amount: int) -> str:
         """Return an amount in milliseconds times ten-thousandths per hour, with all digits of the currency.
