@@ -13,11 +13,11 @@ from rules.dialects.words import Dialect
 
 
 class Control(StrEnum):
-    """What a statement without a result of its own is about. The values are those of ``cacheStatus``.
+    """What a control statement changes or reads. The values are the ``cacheStatus`` that a Gateway logs.
 
     Attributes:
-        SESSION: a transaction, or a setting of the session.
-        RESULT: a result that is open.
+        SESSION: the transaction, or a setting of the session.
+        RESULT: further rows of an open result.
     """
 
     SESSION = "SPOOFED"

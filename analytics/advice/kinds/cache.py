@@ -139,7 +139,7 @@ def find_scopes(current: Current) -> list[Scope]:
     by_text: dict[str, list[Statement]] = defaultdict(list)
     for number in sorted(statements):
         by_text[statements[number].text].append(statements[number])
-    # No text of the log is that of statements whose comments vary.
+    # Statements whose comments vary are loaded without them. A rule for that text would match no request.
     joined = {text for (text,) in current.connection.execute("SELECT plain FROM free_of_comments").fetchall()}
     by_cost = sorted(statements.values(), key=lambda statement: (-spent[statement.number], statement.number))
     scopes += [

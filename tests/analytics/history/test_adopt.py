@@ -49,7 +49,7 @@ def test_the_report_is_read_and_listed_by_whom_the_assessment_is(
     path = tmp_path / "history.csv"
     path.write_bytes(as_snowflake(make_stream(300)))
     report = assess(path, "--from", "snowflake", "--price", "3.00", "--owner", world.owner.email)
-    make_assessment(None, "Of nobody")
+    make_assessment(None, "Without an owner")
     tenant = report["tenantId"]
     owner = ApiClient(factories.sign_in(world.owner))
     answer = owner.get(f"/tenants/{tenant}/assessment").json()

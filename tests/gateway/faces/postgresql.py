@@ -406,7 +406,7 @@ class _Connection:
             is_binary = (formats[number] if len(formats) > 1 else (formats or (0,))[0]) == 1
             values.append(None if length < 0 else value.hex() if is_binary else value.decode())
         wanted, _ = _read_shorts(rest)
-        # No format is text, and one is that of all columns.
+        # A client that names no format gets text. If it names one, all columns have that.
         wanted = tuple(dict.fromkeys(wanted)) if len({*wanted}) < 2 else wanted
         text, types = self._statements[name]
         return _Portal(body, text, values, (*formats, -1, *(wanted or (0,))), types)
@@ -457,7 +457,7 @@ class _Connection:
         if statement.control is not None or "set_config" in portal.text:
             self._is_dirty = True
         if _TEMPORARY.search(portal.text):
-            # Its tables may hide those of others.
+            # A temporary table may have the name of another table, and is read in its place.
             self._context["temporary"] = session.columns["sessionId"]
         self._tell(answer, portal, is_simple=is_simple)
 
