@@ -1,6 +1,7 @@
 // What the cache saves on the bill, by hour, by day and by rule.
 
 import { call } from "../api.js";
+import { callers } from "../callers.js";
 import { chart } from "../charts.js";
 import { readActivity } from "../days.js";
 import { nothingYet } from "../firsthour.js";
@@ -165,6 +166,7 @@ export async function show({ tenant, query, signal }) {
       savings.rules,
       { label: "Savings by rule", sorted: 3 },
     ),
+    !isYear && callers(tenant, from, end < today ? end : today),
     fine(words.limits),
     sources(tenant, savings.queries),
   );
