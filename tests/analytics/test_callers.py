@@ -111,3 +111,10 @@ def test_statements_are_those_that_a_program_sent(world: World, client: ApiClien
     assert sent("Tableau") == ["SELECT 1"]
     assert sent("Metabase") == ["SELECT 3"]
     assert sent("Superset") == []
+
+
+def test_the_headline_of_savings_says_what_people_felt(world: World, client: ApiClient) -> None:
+    # Two hits in 5 ms, whose statement takes 20 s.
+    assert get(client, world, "savings")["text"]["headline"] == (
+        "5 answers; 2 in 5 ms instead of 20 s: 40.0 s of waiting spared; 0.40 USD."
+    )

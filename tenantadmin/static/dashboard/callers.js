@@ -7,6 +7,8 @@ import { a, button, h, num, showIn, tablePanel, to } from "./ui.js";
 
 /** The most days that a report reads. */
 const MOST = 31;
+/** The name of no caller. */
+const REST = "";
 
 /**
  * @param {string} tenant
@@ -55,7 +57,7 @@ function panel(tenant, { callers: rows, rest, currency, text, from, to: last }, 
       }),
       "Statements",
     );
-  const all = rest ? [...rows, { ...rest, name: "all others", isRest: true }] : rows;
+  const all = rest ? [...rows, { ...rest, name: REST }] : rows;
   const shown = tablePanel(
     by === "users" ? "By user" : "By program",
     show &&
@@ -66,7 +68,7 @@ function panel(tenant, { callers: rows, rest, currency, text, from, to: last }, 
       {
         head: by === "users" ? "User" : "Program",
         class: "value",
-        cell: (row) => (row.isRest ? row.name : where(row)),
+        cell: (row) => (row.name === REST ? "all others" : where(row)),
       },
       num("Requests", "requests"),
       {
@@ -76,16 +78,16 @@ function panel(tenant, { callers: rows, rest, currency, text, from, to: last }, 
         sort: (row) => row.hits / row.requests,
       },
       num("Warehouse time", "warehouseMs", duration),
-      currency && { ...num("Cost", "cost", amount), sort: (row) => Number(row.cost) },
+      !!currency && { ...num("Cost", "cost", amount), sort: (row) => Number(row.cost) },
       num("Time spared", "sparedMs", duration),
-      currency && {
+      !!currency && {
         ...num("Saved", "saved", (value) => saving(amount(value))),
         sort: (row) => Number(row.saved),
       },
       by === "programs" && {
         head: "Statements",
         hidden: true,
-        cell: (row) => !row.isRest && statements(row),
+        cell: (row) => row.name !== REST && statements(row),
       },
     ],
     all,
