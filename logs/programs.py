@@ -1,6 +1,7 @@
 """Name the program of a request by ``userAgent``: a User-Agent, or the ``application_name`` of PostgreSQL.
 
-`make test-drivers` compares the table with what drivers send. Most drivers of PostgreSQL send nothing.
+Each row was seen: `make test-drivers` compares it with what the driver sends. Most drivers of PostgreSQL send
+nothing. DBeaver, Tableau and Power BI were not seen, so their texts stay as they are.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ _PROGRAMS: Final = [
         (r"JavaScript/([\d.]+) .*NodeJS/", "Snowflake driver for Node.js"),
         (r"Go/([\d.]+) .*gc/", "Snowflake driver for Go"),
         (r"PostgreSQL JDBC Driver$()", "PostgreSQL JDBC driver"),
+        (r"psql$()", "psql"),
         (r"dbt$()", "dbt"),
     )
 ]
