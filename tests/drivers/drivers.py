@@ -61,6 +61,8 @@ class Driver:
     def is_barred(self) -> bool:
         """True if its port is taken, or needs rights."""
         with socket.socket() as tried:
+            # As the server that comes: connections of an earlier one may still be ending.
+            tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
                 tried.bind(("127.0.0.1", self.port))
             except OSError:
