@@ -3,7 +3,7 @@
 # unsupported_level=RAISE. They run, and have other values than the documentation of Snowflake says:
 #   - RLIKE and REGEXP_LIKE match the whole text in Snowflake, and a part of it as PostgreSQL's ~: filters let more rows in
 #   - GREATEST and LEAST are NULL in Snowflake if an argument is; PostgreSQL leaves NULLs out
-#   - a cast of a whole number of 13 digits to TIMESTAMP is in milliseconds in Snowflake; to_timestamp counts seconds
+#   - TO_TIMESTAMP reads a number of 13 digits as milliseconds in Snowflake, and as seconds in PostgreSQL
 #   - SUBSTR from 0 begins at the first character in Snowflake, and one before it in PostgreSQL
 # The tree of each query names the function rightly, so that it looks understood.
 set -euo pipefail
