@@ -56,6 +56,9 @@ class Command(BaseCommand):
             metavar="SOURCE",
             help="snowflake, databricks or postgresql",
         )
+        parser.add_argument(
+            "--access", type=Path, metavar="FILE", help="which tables the statements accessed (Snowflake)"
+        )
         parser.add_argument("--metering", type=Path, metavar="FILE", help="what the warehouse billed")
         parser.add_argument(
             "--price",
@@ -113,6 +116,7 @@ def _make_order(
     *,
     files: Sequence[Path],
     source: Source,
+    access: Path | None,
     metering: Path | None,
     prices: Sequence[tuple[str | None, str]],
     currency: str,
@@ -133,9 +137,11 @@ def _make_order(
         BadHistory: a file is missing, or the metering cannot be read.
         OSError: the key cannot be read or written.
     """
-    for path in files:
+    for path in [*files, *([access] if access else [])]:
         if not path.is_file():
             raise BadHistory(f"There is no file {path}.")
+    if access is not None and source is not Source.SNOWFLAKE:
+        raise BadHistory(f"{source} writes no history of accesses: leave --access out.")
     wanted = ((Hashed.USERS, hash_names), (Hashed.TABLES, hash_tables), (Hashed.LITERALS, hash_literals))
     hashed = frozenset(what for what, is_wanted in wanted if is_wanted)
     return Order(
@@ -145,6 +151,7 @@ def _make_order(
             options=Options(timezone=timezone, log_line_prefix=log_line_prefix),
             hashed=hashed,
             key=_read_key(hash_key or settings.VAR_DIR / "assess.key") if hashed else b"",
+            access=access,
         ),
         name=(name or f"{source}: {files[0].name}")[:_MAX_NAME],
         owner=owner,
