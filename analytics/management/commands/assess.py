@@ -59,7 +59,9 @@ class Command(BaseCommand):
         parser.add_argument(
             "--access", type=Path, metavar="FILE", help="which tables the statements accessed (Snowflake)"
         )
-        parser.add_argument("--metering", type=Path, metavar="FILE", help="what the warehouse billed")
+        parser.add_argument(
+            "--metering", type=Path, metavar="FILE", help="what the warehouse billed, or its events"
+        )
         parser.add_argument(
             "--price",
             type=_price,
@@ -256,7 +258,7 @@ def _metering_table(days: Sequence[Mapping[str, Any]]) -> Table:
             visible(day["host"]),
             day["day"],
             f"{day['modelMs'] / _HOUR_MS:.2f}",
-            day["metered"],
+            day["metered"] or "-",
             "-" if day["meteredMs"] is None else f"{day['meteredMs'] / _HOUR_MS:.2f}",
             "-" if day["ratio"] is None else f"{day['ratio']:.2f}",
             day["inWords"],
