@@ -2,7 +2,8 @@
 
 With its version it is of one request; without, requests are counted and filtered by it.
 
-`make test-drivers` compares the table with what drivers send. Most drivers of PostgreSQL send nothing.
+Each row was seen: `make test-drivers` compares it with what the driver sends. Most drivers of PostgreSQL send
+nothing. DBeaver, Tableau and Power BI were not seen, so their texts stay as they are.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ _PROGRAMS: Final = [
         (r"JavaScript/([\d.]+) .*NodeJS/", "Snowflake driver for Node.js"),
         (r"Go/([\d.]+) .*gc/", "Snowflake driver for Go"),
         (r"PostgreSQL JDBC Driver$()", "PostgreSQL JDBC driver"),
+        (r"psql$()", "psql"),
         (r"dbt$()", "dbt"),
     )
 ]

@@ -544,10 +544,10 @@ class _Log:
             self._describe(entry, Call(probe, None, len(probe.sql), probe.plain_hash, 1.0), override=None)
             self._measure(entry, size=120, ms=rng.lognormvariate(1.0, 0.4))
         elif arrival.status == "TELEMETRY":
-            entry.update(statusCode=204, operationType="TELEMETRY", requestSize=rng.randint(300, 5_000))
+            entry.update(operationType="TELEMETRY", requestSize=rng.randint(300, 5_000))
             entry.update(responseSize=0, responseTimeMs=rng.randint(1, 8))
         else:
-            entry.update(userName=None, sessionId=None, statusCode=401, operationType="OPEN_SESSION")
+            entry.update(userName=None, sessionId=None, operationType="OPEN_SESSION")
             entry["userTokenHash"] = self._new_id().replace("-", "") * 2 if rng.random() < 0.6 else None
             self._measure(entry, size=110, ms=rng.randint(2, 30))
         return entry

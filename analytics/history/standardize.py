@@ -153,7 +153,7 @@ class Standardizer:
         """
         tokens = self._split(text, parameters) if len(text) <= _MAX_PARSED else None
         if tokens is None:
-            kept = " ".join(text.split())
+            kept = _keep(text)
             return Standardized(kept, "[]", _unknown(kept))
         key = (tokens.text, database, schema)
         facts = self._facts.get(key)
@@ -161,8 +161,7 @@ class Standardizer:
             facts = self._facts.keep(key, self._read(text, *key))
         if not facts.parsed:
             # The literals of what is not understood may be no literals.
-            kept = " ".join(text.split())
-            return Standardized(kept, "[]", facts)
+            return Standardized(_keep(text), "[]", facts)
         return Standardized(tokens.text, f"[{', '.join(tokens.values)}]", facts)
 
     def _split(self, text: str, parameters: Sequence[str | None] | None) -> _Tokens | None:
@@ -213,6 +212,16 @@ class Standardizer:
             parsed=all(facts.parsed for facts in found),
             known=True,
         )
+
+
+#: Comments before and after a statement, where it is clear that they are comments. Hints stay.
+_COMMENT: Final = r"/\*(?![+!])(?:(?!/\*|\*/)[\s\S])*\*/"
+_AROUND: Final = re.compile(rf"\A(?:\s|--[^\n]*\n|{_COMMENT})+|(?:\s|{_COMMENT})+;?\s*\Z")
+
+
+def _keep(text: str) -> str:
+    """Return what is not understood as it is, but for white space and comments around it."""
+    return " ".join(_AROUND.sub("", text).split())
 
 
 def _unknown(text: str) -> Facts:

@@ -264,6 +264,21 @@ def shares_without_schema(connection: DuckDBPyConnection, outcome: Outcome) -> b
     return found is not None
 
 
+def shares_between_sessions(connection: DuckDBPyConnection, outcome: Outcome) -> bool:
+    """Return True if a rule serves results of other sessions, whose settings the log does not show."""
+    shared = [
+        index for index, rule in enumerate(outcome.decisions.rules) if "sessionId" not in (rule.vary_by or ())
+    ]
+    found = connection.execute(
+        f"""
+        SELECT 1 FROM {outcome.table}
+        WHERE is_counted AND {SPARED.of("status")} AND list_contains($shared::BIGINT[], rule) LIMIT 1
+        """,
+        {"shared": shared},
+    ).fetchone()
+    return found is not None
+
+
 def _leaks_without(connection: DuckDBPyConnection, of: Outcome, without: Outcome) -> list[ReplayLeak]:
     """Return the leaks of statements that leak under one outcome and not under the other."""
     rows = connection.execute(

@@ -17,6 +17,7 @@ from analytics.replay.compare import (
     estimate_publish_cost,
     find_moved,
     replay_evidence,
+    shares_between_sessions,
     shares_without_schema,
 )
 from analytics.replay.count import (
@@ -194,6 +195,7 @@ class Replayer:
             Caveat.CACHE_DISABLED: not job.cache_enabled,
             Caveat.SAMPLED: not self.is_whole,
             Caveat.WITHOUT_SCHEMA: subject and shares_without_schema(self.connection, subject.outcome),
+            Caveat.SESSIONS_INVISIBLE: subject and shares_between_sessions(self.connection, subject.outcome),
         }
         return [caveat.value for caveat, applies in caveats.items() if applies]
 

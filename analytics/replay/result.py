@@ -29,6 +29,7 @@ class Caveat(StrEnum):
     CALIBRATION_POOR = "calibration-poor"
     CACHE_DISABLED = "cache-disabled"
     WITHOUT_SCHEMA = WITHOUT_SCHEMA
+    SESSIONS_INVISIBLE = "session-settings-invisible"
     SAMPLED = "sampled"
 
 

@@ -78,6 +78,8 @@ _CAVEATS: Final = {
     Caveat.CALIBRATION_FAIR: "The replay of the rules in force differs a little from the log.",
     Caveat.CALIBRATION_POOR: "The replay of the rules in force differs much from the log: do not trust this.",
     Caveat.WITHOUT_SCHEMA: "Tables are named without a schema: with another search path, they are others.",
+    Caveat.SESSIONS_INVISIBLE: "The log does not show database, schema, role, time zone and format of a "
+    "session. Where sessions differ in them, hits are fewer.",
     "row-level-security-invisible": "No statement tells whether the warehouse shows each user other rows.",
 }
 

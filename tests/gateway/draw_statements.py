@@ -1,4 +1,4 @@
-"""Draw the vectors of statements: which are control statements, and which may share a cached result."""
+"""Draw the vectors of statements: control statements, refusals, and which may share a cached result."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any, Final
 from rules.dialects.control import find_control
 from rules.dialects.words import Dialect
 from tests.gateway.faces.reading import Reader
+from tests.gateway.faces.refusals import describe_refusal, pack_error, refuse
 
 _TEXTS: Final = (
     *("BEGIN", "begin transaction isolation level read committed", "START TRANSACTION", "COMMIT", "END"),
@@ -45,6 +46,29 @@ def draw_control() -> list[dict[str, Any]]:
             found = find_control(text, dialect)
             expected = None if found is None else {"statementType": found[1], "cacheStatus": str(found[0])}
             vectors.append({"text": text, "adapterType": str(dialect), "expected": expected})
+    return vectors
+
+
+def draw_refusals() -> list[dict[str, Any]]:
+    """Return what each protocol sends when the Gateway refuses, with the bytes of PostgreSQL's message."""
+    vectors = []
+    for adapter in ("snowflake", "databricks", "postgresql"):
+        for status, rule in (
+            ("BLOCKED", "no-secrets"),
+            ("BLOCKED", "größen"),
+            ("INVALIDATION_ERROR", "targets-written"),
+            ("AUTH_ERROR", None),
+        ):
+            message = describe_refusal(status, rule)
+            parts = refuse(adapter, status, message)
+            expected = (
+                {"fields": parts, "bytes": pack_error(parts).hex()}
+                if adapter == "postgresql"
+                else {"httpStatus": 200, "body" if adapter == "snowflake" else "TStatus": parts}
+            )
+            vectors.append(
+                {"adapterType": adapter, "cacheStatus": status, "message": message, "expected": expected}
+            )
     return vectors
 
 

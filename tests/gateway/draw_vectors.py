@@ -17,7 +17,7 @@ import msgspec
 from rules.explain import explain
 from rules.language import read_rules
 from tests.gateway.draw_cached import draw_cached
-from tests.gateway.draw_statements import draw_control, draw_keys
+from tests.gateway.draw_statements import draw_control, draw_keys, draw_refusals
 from tests.gateway.draw_tokens import draw_tokens
 
 if TYPE_CHECKING:
@@ -153,6 +153,7 @@ def draw_files() -> dict[str, str]:
         "cached.json": _lines(draw_cached()) + "\n",
         "control.json": _lines(draw_control()) + "\n",
         "keys.json": _lines(draw_keys()) + "\n",
+        "refusals.json": _lines(draw_refusals()) + "\n",
         "tokens.json": f'{head}, "vectors": {_lines(vectors)}}}\n',
     }
 

@@ -39,6 +39,7 @@ from analytics.demo.profile import KEY_VERSION, TenantGateway, hash_query
 from analytics.demo.profile import Answer as CachedAnswer
 from rules.language import read_rules
 from tenantadmin.lib.core.timestamps import epoch_ms
+from tests.gateway.faces.refusals import describe_refusal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -230,7 +231,7 @@ class Gateway:
         log = partial(self._finish, tenant_id, session=session, logged_at=logged_at)
         user = self._verify(token, tenant_id)
         if user is None:
-            return log(Answer("AUTH_ERROR", error="The token is not valid."), statement)
+            return log(Answer("AUTH_ERROR", error=describe_refusal("AUTH_ERROR", None)), statement)
         request = session.columns | {
             "standardizedSql": statement.standardized_sql,
             "statementType": statement.statement_type,
@@ -261,7 +262,7 @@ class Gateway:
             answer = replace(answer, result=found.result.content, born_at=born_at)
             extra["cacheAgeSeconds"] = (started_at - born_at) // 1000
         elif found.status == "BLOCKED":
-            answer = replace(answer, error=f"The rule {answer.rule_id} refuses this statement.")
+            answer = replace(answer, error=describe_refusal("BLOCKED", answer.rule_id))
         else:
             answer = self._execute(tenant_id, session, statement, decision.fired, answer)
             if answer.result is not None:
@@ -353,7 +354,7 @@ class Gateway:
             return replace(
                 answer,
                 cache_status="INVALIDATION_ERROR",
-                error="Nothing was changed, because cached results could not be made stale. Try again.",
+                error=describe_refusal("INVALIDATION_ERROR", answer.rule_id),
             )
         execution.commit()
         if session.in_transaction:

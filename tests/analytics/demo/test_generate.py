@@ -211,10 +211,8 @@ def test_drivers_send_what_real_ones_send() -> None:
     flags = ("isReadOnly", "isDataChange", "isDDL", "tableCount", "tables", "matchedRule")
     begins = {tuple(entry[name] for name in flags) for entry in control if entry["statementType"] == "BEGIN"}
     assert begins == {(False, False, False, 0, None, None)}
-    by_status = Counter(
-        entry["statusCode"] for entry in entries if entry["cacheStatus"] in {"BLOCKED", "INVALIDATION_ERROR"}
-    )
-    assert {*by_status} == {200}
+    answered = {entry["statusCode"] for entry in entries if entry["cacheStatus"] != "ERROR"}
+    assert answered == {200}
     kinds = Counter(entry["statementType"] for entry in control)
     assert abs(kinds["BEGIN"] - kinds["COMMIT"] - kinds["ROLLBACK"]) <= 3
 

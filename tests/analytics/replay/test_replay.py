@@ -497,3 +497,24 @@ def test_results_of_a_table_without_a_schema_have_a_caveat_where_users_share_the
     read = {"standardizedSql": "SELECT a FROM t", "tables": tables, "isReadOnly": True}
     rows = [make_row(at=DAY_MS + at, userName=name, **read) for at, name in enumerate(("ann", "bob"))]
     assert ("tables-without-schema" in run(rows, [rule], WINDOW)["caveats"]) is has_caveat
+
+
+@pytest.mark.parametrize(
+    ("vary_by", "asked", "has_caveat"),
+    [
+        ([], "SELECT a FROM s.t", True),
+        (["sessionId"], "SELECT a FROM s.t", False),
+        ([], "SELECT b FROM s.t", False),
+    ],
+)
+def test_results_that_other_sessions_are_served_have_a_caveat(
+    run: Callable[..., Any], vary_by: list[str], asked: str, *, has_caveat: bool
+) -> None:
+    """The key has the time zone of a session, which the log does not show."""
+    read = {"tables": '["s.t"]', "isReadOnly": True, "parameterValues": "[]"}
+    rows = [
+        make_row(at=DAY_MS, sessionId="one", standardizedSql="SELECT a FROM s.t", **read),
+        make_row(at=DAY_MS + 1, sessionId="other", standardizedSql=asked, **read),
+    ]
+    rule = SHARED | {"varyBy": vary_by}
+    assert ("session-settings-invisible" in run(rows, [rule], WINDOW)["caveats"]) is has_caveat

@@ -16,9 +16,8 @@ class Visit {
         Properties properties = new Properties();
         properties.put("user", arguments[2]);
         properties.put("password", arguments[3]);
-        properties.put("sslmode", "verify-full");
-        properties.put("sslrootcert", arguments[4]);
-        String address = "jdbc:postgresql://" + arguments[0] + ":" + arguments[1] + "/sales";
+        String address =
+                "jdbc:postgresql://" + arguments[0] + ":" + arguments[1] + "/sales?sslmode=verify-full&" + arguments[4];
         PrintStream out = new PrintStream(System.out, true, "UTF-8");
         BufferedReader lines = new BufferedReader(new InputStreamReader(System.in, "UTF-8"));
         try (Connection connection = DriverManager.getConnection(address, properties)) {

@@ -8,11 +8,15 @@ the rows of each step as texts, or the message of its error.
 # ruff: noqa: T201
 
 import asyncio
+import contextlib
 import itertools
 import json
+import os
 import re
+import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -23,6 +27,11 @@ def number(text, mark):
     """Return a statement with numbered marks: ``$1``."""
     counter = itertools.count(1)
     return re.sub(r"\?", lambda _: mark.format(next(counter)), text)
+
+
+def inline(text, parameters):
+    values = iter(parameters)
+    return re.sub(r"\?", lambda _: str(next(values)), text)
 
 
 class DbApi:
@@ -55,6 +64,13 @@ class DbApi:
 class Autocommit(DbApi):
     def _end(self, how):
         pass
+
+
+class Inlining(Autocommit):
+    """Sends numbers in the text."""
+
+    def ask(self, text, parameters):
+        return super().ask(inline(text, parameters), ())
 
 
 def psycopg(place, user, token):
@@ -183,6 +199,23 @@ def snowflake(place, user, token):
     )
 
 
+def adbc_snowflake(place, user, token):
+    from adbc_driver_snowflake import dbapi
+
+    options = {
+        "adbc.snowflake.sql.uri.host": place["host"],
+        "adbc.snowflake.sql.uri.port": str(place["port"]),
+        "adbc.snowflake.sql.uri.protocol": "https",
+        "adbc.snowflake.sql.account": "gateway",
+        "adbc.snowflake.sql.auth_type": "auth_oauth",
+        "adbc.snowflake.sql.client_option.auth_token": token,
+        "adbc.snowflake.sql.db": "SALES",
+        "adbc.snowflake.sql.schema": "PUBLIC",
+        "username": user,
+    }
+    return Inlining(dbapi.connect(db_kwargs=options, autocommit=True), "{}")
+
+
 def databricks(place, user, token):
     from databricks import sql
 
@@ -193,6 +226,9 @@ def databricks(place, user, token):
             http_path="/sql/1.0/warehouses/1",
             access_token=token,
             enable_telemetry=place["port"] == 443,
+            # By default it waits a minute before it tries again.
+            _retry_delay_min=0.1,
+            _retry_delay_max=5,
         ),
         "?",
     )
@@ -215,9 +251,151 @@ class Child:
         self._program.communicate()
 
 
+class Psql:
+    """Debian's psql, which reads statements from a pipe."""
+
+    def __init__(self, place, user, token):
+        given = {"host": place["host"], "port": place["port"], "user": user, "dbname": "sales"}
+        given |= {"sslmode": "verify-full", "sslrootcert": place["ca"]}
+        self._program = subprocess.Popen(
+            ("stdbuf", "-oL", "psql", "-XqAt", " ".join(f"{name}={value}" for name, value in given.items())),
+            env=os.environ | {"PGPASSWORD": token},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+
+    def ask(self, text, parameters):
+        print(inline(text, parameters), ";\n\\echo ready", file=self._program.stdin, flush=True)
+        lines = [*iter(lambda: self._program.stdout.readline().rstrip("\n"), "ready")]
+        if lines and lines[0].startswith("ERROR"):
+            raise RuntimeError(*lines)
+        return [line.split("|") for line in lines]
+
+    def close(self):
+        self._program.communicate()
+
+
+#: A model with tests, and an operation that asks what it is told.
+PROJECT = {
+    "dbt_project.yml": {
+        "name": "marts",
+        "version": "1.0",
+        "profile": "gateway",
+        "flags": {"send_anonymous_usage_stats": False},
+    },
+    "models/schema.yml": {
+        "models": [{"name": "totals", "columns": [{"name": "id", "data_tests": ["unique", "not_null"]}]}]
+    },
+    "models/totals.sql": """
+        {{ config(materialized=env_var("MATERIALIZED")) }} SELECT id, amount FROM sales.orders
+    """,
+    "macros/ask.sql": """
+        {% macro ask(text) %}
+            {% set table = run_query(text) %}
+            {% if text.startswith("SELECT") %}
+                {% set rows = [] %}
+                {% for row in table.rows %}
+                    {% do rows.append(row.values() | map("string") | list) %}
+                {% endfor %}
+                {{ log("ROWS" ~ tojson(rows), info=True) }}
+            {% elif target.type == "postgres" %}
+                {% do run_query("COMMIT") %}
+            {% endif %}
+        {% endmacro %}
+    """,
+}
+
+
+class Dbt:
+    """dbt. Each statement is an operation, and a connection of its own. ``dbt run`` is a command."""
+
+    def __init__(self, place, user, token):
+        from dbt.cli.main import dbtRunner
+
+        self._folder = Path(tempfile.mkdtemp())
+        adapter = place["driver"].removeprefix("dbt-")
+        outputs = {
+            "gateway": {
+                "type": adapter,
+                "threads": 1,
+                "schema": "sales",
+                **PROFILES[adapter](place, user, token),
+            }
+        }
+        for name, content in {
+            **PROJECT,
+            "profiles.yml": {"gateway": {"target": "gateway", "outputs": outputs}},
+        }.items():
+            file = self._folder / name
+            file.parent.mkdir(exist_ok=True)
+            file.write_text(content if isinstance(content, str) else json.dumps(content))
+        self._runner = dbtRunner(callbacks=[self._hear])
+        self._heard, self._failed = [], []
+
+    def _hear(self, event):
+        self._heard.append(event.info.msg)
+        if event.info.level == "error":
+            self._failed.append(event.info.msg)
+
+    def ask(self, text, parameters):
+        self._heard, self._failed = [], []
+        command = ["run-operation", "ask", "--args", json.dumps({"text": inline(text, parameters)})]
+        if text.startswith("dbt "):
+            command = text.split()[1:]
+        places = ["--project-dir", str(self._folder), "--profiles-dir", str(self._folder)]
+        with contextlib.redirect_stdout(sys.stderr):
+            result = self._runner.invoke([*command, *places, "--no-use-colors"])
+        if not result.success:
+            raise RuntimeError(result.exception, *self._failed)
+        rows = [json.loads(line[4:]) for line in self._heard if line.startswith("ROWS")]
+        return rows[0] if rows else []
+
+    def close(self):
+        shutil.rmtree(self._folder)
+
+
+PROFILES = {
+    "postgres": lambda place, user, token: {
+        "host": place["host"],
+        "port": place["port"],
+        "user": user,
+        "password": token,
+        "dbname": place["database"],
+        "sslmode": "verify-full",
+        "sslrootcert": place["ca"],
+    },
+    "snowflake": lambda place, user, token: {
+        "host": place["host"],
+        "port": place["port"],
+        "account": "gateway",
+        "user": user,
+        "authenticator": "oauth",
+        "token": token,
+        "database": place["database"],
+    },
+    "databricks": lambda place, _, token: {
+        "host": place["host"],
+        "http_path": "/sql/1.0/warehouses/1",
+        "token": token,
+        "catalog": place["database"],
+        "connection_parameters": {"_port": place["port"], "enable_telemetry": False},
+    },
+}
+
+
 def pgjdbc(place, user, token):
+    trust, options = f"sslrootcert={place['ca']}", []
+    if place["driver"] == "pgjdbc-store":
+        # The authorities that Java itself trusts.
+        trust, store = "sslfactory=org.postgresql.ssl.DefaultJavaSSLFactory", f"{place['ca']}.p12"
+        if not Path(store).exists():
+            given = ("-file", place["ca"], "-keystore", store, "-storepass", "changeit")
+            subprocess.run(("keytool", "-importcert", "-noprompt", *given), check=True, capture_output=True)
+        options = [f"-Djavax.net.ssl.trustStore={store}", "-Djavax.net.ssl.trustStorePassword=changeit"]
     script, jar = HERE / "Visit.java", CACHE / "pgjdbc/postgresql.jar"
-    return Child("java", "-cp", jar, script, place["host"], str(place["port"]), user, token, place["ca"])
+    return Child("java", *options, "-cp", jar, script, place["host"], str(place["port"]), user, token, trust)
 
 
 def node(place, user, token):
@@ -234,7 +412,13 @@ DRIVERS = {
     "adbc-postgresql": adbc_postgresql,
     "snowflake": snowflake,
     "databricks": databricks,
+    "adbc-snowflake": adbc_snowflake,
+    "psql": Psql,
+    "dbt-postgres": Dbt,
+    "dbt-snowflake": Dbt,
+    "dbt-databricks": Dbt,
     "pgjdbc": pgjdbc,
+    "pgjdbc-store": pgjdbc,
     "node-pg": node,
     "node-snowflake": node,
     "node-databricks": node,

@@ -13,6 +13,7 @@ import uuid
 from typing import TYPE_CHECKING, Any
 
 from tests.gateway.faces.http import Handler, HttpFace, HttpSession
+from tests.gateway.faces.refusals import describe_refusal, refuse
 from tests.gateway.gateway import Session
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ class _Service:
         types, session = self._types, self._handler.sign_in()
         if session is None:
             return types.TOpenSessionResp(
-                status=self._status("The token is not valid."),
+                status=self._refuse("AUTH_ERROR", describe_refusal("AUTH_ERROR", None)),
                 serverProtocolVersion=request.client_protocol_i64 or request.client_protocol,
             )
         namespace = request.initialNamespace
@@ -72,6 +73,8 @@ class _Service:
             status=self._status(),
             serverProtocolVersion=request.client_protocol_i64 or request.client_protocol,
             sessionHandle=types.TSessionHandle(types.THandleIdentifier(key, key)),
+            canUseMultipleCatalogs=True,
+            initialNamespace=namespace,
         )
 
     def CloseSession(self, request: Any) -> Any:  # noqa: N802
@@ -101,7 +104,7 @@ class _Service:
         answer = session.run(text, sent, named or ordered)
         if answer.result is None:
             # An error status in the answer: with 403 or 503, the connector waits and tries again.
-            return types.TExecuteStatementResp(status=self._status(str(answer.error)))
+            return types.TExecuteStatementResp(status=self._refuse(answer.cache_status, str(answer.error)))
         result = json.loads(answer.result)
         rows, columns = result["rows"], result["columns"]
         return types.TExecuteStatementResp(
@@ -142,13 +145,11 @@ class _Service:
     def _session(self, request: Any) -> HttpSession:
         return self._handler.server.sessions[uuid.UUID(bytes=request.sessionHandle.sessionId.guid).hex]
 
-    def _status(self, error: str = "") -> Any:
-        codes = self._types.TStatusCode
-        if not error:
-            return self._types.TStatus(codes.SUCCESS_STATUS)
-        return self._types.TStatus(
-            codes.ERROR_STATUS, sqlState="42501", errorMessage=error, displayMessage=error
-        )
+    def _status(self) -> Any:
+        return self._types.TStatus(self._types.TStatusCode.SUCCESS_STATUS)
+
+    def _refuse(self, cache_status: str, message: str) -> Any:
+        return self._types.TStatus(**refuse("databricks", cache_status, message))
 
     def _column(self, column: tuple[str, bool], index: int) -> Any:
         types, (name, is_number) = self._types, column
@@ -176,9 +177,15 @@ class _Handler(Handler):
 
     def do_POST(self) -> None:  # noqa: N802
         body = self.read_body()
+        if self.path.startswith("/oidc/"):
+            # A driver offers to exchange a token of another issuer. Without an exchange, it sends the token.
+            self.answer(404)
+            return
         if not self.path.startswith("/sql/"):
             self.note("TELEMETRY", "TELEMETRY")
             self.answer(200, b"{}")
+            return
+        if self.is_refused(body):
             return
         protocol, transport = _thrift["protocol"].TBinaryProtocol, _thrift["transport"].TMemoryBuffer
         sent = transport()

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
 import uuid
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING, Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
 
 import psycopg
 from psycopg.pq import TransactionStatus
 
 from rules.dialects.control import Control
 from tests.gateway.faces.reading import Reader
+from tests.gateway.faces.tries import Tries
 from tests.gateway.gateway import Session, WarehouseError
 
 if TYPE_CHECKING:
@@ -21,6 +24,28 @@ if TYPE_CHECKING:
     from email.message import Message
 
     from tests.gateway.gateway import Answer, Gateway, Statement
+
+
+#: What dbt asks of the catalog before it builds: columns and rows. PostgreSQL has no such statements.
+_SHOWN: Final[list[tuple[re.Pattern[str], list[str], list[list[str]]]]] = [
+    (re.compile(pattern, re.IGNORECASE), columns, rows)
+    for pattern, columns, rows in (
+        ("SHOW TERSE SCHEMAS", ["name"], [["SALES"]]),
+        (
+            "SHOW OBJECTS",
+            ["database_name", "schema_name", "name", "kind", "is_dynamic", "is_iceberg"],
+            [],
+        ),
+        ("SHOW USER FUNCTIONS", ["catalog_name", "schema_name", "name", "is_builtin"], []),
+        ("SHOW SCHEMAS", ["databaseName"], [["sales"]]),
+        ("SHOW VIEWS", ["namespace", "viewName", "isTemporary"], []),
+        (
+            ".* FROM `system`.`information_schema`.`tables`",
+            ["table_name", "table_type", "file_format", "table_owner", "databricks_table_type"],
+            [],
+        ),
+    )
+]
 
 
 class HttpFace(ThreadingHTTPServer):
@@ -38,6 +63,7 @@ class HttpFace(ThreadingHTTPServer):
         self.socket = tls.wrap_socket(self.socket, server_side=True)
         self.gateway, self.tenant_id, self.warehouse = gateway, tenant_id, warehouse
         self.sessions: dict[str, HttpSession] = {}
+        self.tries = Tries()
 
     @property
     def port(self) -> int:
@@ -105,7 +131,8 @@ class HttpSession:
         """Answer a statement. ``sent`` is its text as the consumer sent it, ``text`` with psycopg's marks."""
         session = self.session
         values = [*parameters.values()] if isinstance(parameters, dict) else [*parameters]
-        self._text = text, parameters or None
+        # Databricks quotes names as PostgreSQL does not.
+        self._text = text.replace("`", '"'), parameters or None
         session.in_transaction = self._status is not TransactionStatus.IDLE
         statement = self._reader.read(sent, values)
         answer = self.face.gateway.handle(self.token, self.face.tenant_id, statement, session=session)
@@ -129,6 +156,9 @@ class HttpSession:
         if statement.control is not None and kind not in {"BEGIN", "COMMIT", "ROLLBACK"}:
             # Settings of the session are the Gateway's own.
             return _Execution(_pack([("status", False)], [["Statement executed successfully."]]), None, False)  # type: ignore[arg-type]
+        for pattern, names, shown in _SHOWN:
+            if pattern.match(statement.standardized_sql):
+                return _Execution(_pack([(name, False) for name in names], shown), None, False)  # type: ignore[arg-type]
         is_own = statement.control is None and self._status is TransactionStatus.IDLE
         if is_own:
             self._connection.execute("BEGIN")
@@ -161,8 +191,23 @@ class Handler(BaseHTTPRequestHandler):
     def read_body(self) -> bytes:
         return self.rfile.read(int(self.headers.get("Content-Length") or 0))
 
-    def answer(self, status: int, body: bytes = b"", content_type: str = "application/json") -> None:
+    def is_refused(self, body: bytes) -> bool:
+        """Answer a statement by a status of HTTP that it names, the first time."""
+        status = self.server.tries.take(body)
+        if status is not None:
+            self.answer(int(status), b"{}", headers={"Retry-After": "1"})
+        return status is not None
+
+    def answer(
+        self,
+        status: int,
+        body: bytes = b"",
+        content_type: str = "application/json",
+        headers: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
         self.send_response(status)
+        for name, value in headers.items():
+            self.send_header(name, value)
         self.send_header("Content-Type", content_type)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()

@@ -15,11 +15,13 @@ import ssl
 import struct
 import uuid
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import psycopg
 
 from tests.gateway.faces.reading import Reader
+from tests.gateway.faces.refusals import describe_refusal, pack_error, refuse
+from tests.gateway.faces.tries import Tries
 from tests.gateway.gateway import Session, WarehouseError
 
 if TYPE_CHECKING:
@@ -43,8 +45,6 @@ _REPORTED: Final = (
 )
 _TEMPORARY: Final = re.compile(r"\b(TEMP|TEMPORARY)\b", re.IGNORECASE)
 _SEVERAL: Final = re.compile(r";\s*\S")
-#: insufficient_privilege and system_error, a failure outside the database. No driver tries again.
-_CODES: Final = {"BLOCKED": "42501", "INVALIDATION_ERROR": "58000"}
 
 
 class Message(NamedTuple):
@@ -251,6 +251,7 @@ class PostgreSQLFace(socketserver.ThreadingTCPServer):
     def __init__(self, gateway: Gateway, tenant_id: str, *, warehouse: str, tls: ssl.SSLContext) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.gateway, self.tenant_id, self.warehouse, self.tls = gateway, tenant_id, warehouse, tls
+        self.tries = Tries()
 
     @property
     def port(self) -> int:
@@ -325,7 +326,7 @@ class _Connection:
         )
         user = self._gateway.sign_in(self._token, self._tenant_id, self._session)
         if user is None:
-            self._client.send(_error("28P01", "The token is not valid.", severity="FATAL"))
+            self._client.socket.sendall(_refuse("AUTH_ERROR", describe_refusal("AUTH_ERROR", None)))
             return False
         extra = options.pop("options", "")
         options |= dict(re.findall(r"-c\s*(\w+)=(\S+)", extra))
@@ -439,6 +440,12 @@ class _Connection:
         self._tell(self._gateway.handle(self._token, self._tenant_id, statement, session=session))
 
     def _execute(self, portal: _Portal, rows: bytes, *, is_simple: bool = False) -> None:
+        if (code := self._face.tries.take(portal.text.encode())) is not None:
+            self._backend.fail()
+            fields = refuse("postgresql", "BLOCKED", "Try again.") | {"C": code}
+            self._client.socket.sendall(pack_error(fields))
+            self._skips = True
+            return
         statement = self._reader.read(portal.text, portal.values)
         session, backend = self._session, self._backend
         if self._is_dirty and statement.control is None and backend.status != b"E":
@@ -468,7 +475,7 @@ class _Connection:
             error = answer.error
             if isinstance(error, str):
                 backend.fail()
-                error = _error(_CODES[answer.cache_status], error).pack()
+                error = _refuse(answer.cache_status, error)
             self._client.socket.sendall(error)
             self._skips = True
             return
@@ -530,6 +537,5 @@ def _unpack(data: bytes) -> Iterator[Message]:
         data = data[1 + length :]
 
 
-def _error(code: str, text: str, *, severity: str = "ERROR") -> Message:
-    fields: dict[str, Any] = {"S": severity, "V": severity, "C": code, "M": text}
-    return Message(b"E", "".join(f"{name}{value}\0" for name, value in fields.items()).encode() + b"\0")
+def _refuse(cache_status: str, message: str) -> bytes:
+    return pack_error(refuse("postgresql", cache_status, message))

@@ -8,18 +8,21 @@ import threading
 from collections import Counter
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import psycopg
 import pytest
 import requests
 from django.core.cache import cache
+from django.core.management import call_command
 from django.db import connection
 
 from accounts.access.scopes import Scope
 from tenantadmin.lib.objectstore import default_store
 from tests import factories
+from tests.analytics import oracle
 from tests.conftest import ApiClient
 from tests.gateway.faces.tls import HOST, make_certificate
 from tests.gateway.gateway import Gateway
@@ -66,10 +69,11 @@ _RULES: Final[list[dict[str, Any]]] = [
     },
 ]
 
-#: What each driver asks: the user, the statement, its parameters.
+#: What a driver asks: the user, the statement, its parameters.
+Step: TypeAlias = tuple[str, str, list[Any]]
 PEOPLE: Final = "SELECT name FROM hr.people WHERE owner = current_setting('app.user')"
 ORDER: Final = "SELECT amount FROM sales.orders WHERE id = ?"
-STEPS: Final[list[tuple[str, str, list[Any]]]] = [
+STEPS: Final[list[Step]] = [
     ("ann", ORDER, [1]),
     ("bob", ORDER, [1]),
     ("ann", ORDER, [2]),
@@ -147,7 +151,7 @@ class Scene:
         driver: str,
         port: int,
         *,
-        steps: Sequence[tuple[str, str, list[Any]]] = STEPS,
+        steps: Sequence[Step] = STEPS,
         environment: Mapping[str, str] | None = None,
         script: Path = VISIT,
     ) -> list[Any]:
@@ -160,6 +164,7 @@ class Scene:
             "tokens": self.tokens,
             "users": self.users,
             "steps": steps,
+            "database": psycopg.conninfo.conninfo_to_dict(self.warehouse)["dbname"],
         }
         done = subprocess.run(
             [str(python), str(script)],
@@ -167,7 +172,7 @@ class Scene:
             capture_output=True,
             text=True,
             check=False,
-            timeout=120,
+            timeout=150,
             env={"PATH": "/usr/bin:/bin", "HOME": str(self.authority.parent), **(environment or {})},
         )
         assert done.returncode == 0, done.stderr
@@ -180,12 +185,24 @@ class Scene:
         lines = [line for body in self.objects.values() for line in body.splitlines()]
         return [json.loads(line) for line in lines]
 
+    def check_summaries(self) -> None:
+        """Build the day of the log, and compare its documents with what the tests' oracle makes of it."""
+        call_command("rebuild", verbosity=0)
+        day = datetime.fromtimestamp(self.read_log()[0]["timestamp"] / 1000, UTC).date()
+        rows = oracle.read_day(self.objects, day)
+        place = f"/tenants/{self.tenant_id}/summaries/{day:%Y}"
+        for path, document in (
+            (f"{day:%m/%d}", oracle.day_document(rows)),
+            ("rules", oracle.rules_document(rows)),
+        ):
+            assert self.admin.get(f"{place}/{path}").json() == document
+
 
 #: What rules do not decide.
 BESIDE: Final = {"SPOOFED", "EXECUTOR", "TELEMETRY"}
 
 
-def check(answers: Sequence[Any], log: Sequence[Mapping[str, Any]]) -> Counter[str]:
+def check(answers: Sequence[Any], log: Sequence[Mapping[str, Any]], *, sessions: int = 2) -> Counter[str]:
     """Hold the answers and the log of a driver against what is right. Return the other statuses."""
     for answer, expected in zip(answers, ANSWERS, strict=True):
         assert expected in answer if isinstance(expected, str) else answer == expected, answers
@@ -195,7 +212,7 @@ def check(answers: Sequence[Any], log: Sequence[Mapping[str, Any]]) -> Counter[s
     assert found == LOGGED, found
     assert {entry["statusCode"] for entry in log} == {200}
     assert {entry["userName"] for entry in decided} == {"owner@example.org", "member@example.org"}
-    assert len({entry["sessionId"] for entry in decided}) == 2
+    assert len({entry["sessionId"] for entry in decided}) == sessions
     return Counter(entry["cacheStatus"] for entry in log if entry not in decided)
 
 

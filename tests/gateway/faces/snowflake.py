@@ -5,18 +5,16 @@ from __future__ import annotations
 import gzip
 import json
 import uuid
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 from urllib.parse import parse_qs, urlsplit
 
 from rules.dialects.control import find_control
 from rules.dialects.words import Dialect
 from tests.gateway.faces.http import Handler, HttpFace, HttpSession
+from tests.gateway.faces.refusals import describe_refusal, refuse
 
-if TYPE_CHECKING:
-    from tests.gateway.gateway import Answer
-
-#: Codes of Snowflake: the token is not valid, a statement may not run, its session has ended.
-_BAD_TOKEN, _REFUSED, _NO_SESSION = "390303", "003001", "390111"
+#: Snowflake's code for a session that has ended.
+_NO_SESSION: Final = "390111"
 _TYPE_IDS: Final = {"SELECT": 0x1000, "INSERT": 0x3100, "UPDATE": 0x3200, "DELETE": 0x3300}
 
 
@@ -38,6 +36,8 @@ class _Handler(Handler):
         if session is None:
             return self._send({"success": False, "code": _NO_SESSION, "message": "Sign in again."})
         if url.path == "/queries/v1/query-request":
+            if self.is_refused(raw):
+                return None
             return self._query(session, body)
         if url.path == "/session":
             self._note("SPOOFED", "CLOSE_SESSION" if "delete" in parse_qs(url.query) else "HEARTBEAT")
@@ -50,7 +50,7 @@ class _Handler(Handler):
         session = self.server.sign_in(data.get("TOKEN", ""), self.headers, self.client_address[0])
         if session is None:
             # The connector shows the message, and does not try again.
-            return self._send({"success": False, "code": _BAD_TOKEN, "message": "The token is not valid."})
+            return self._send(refuse("snowflake", "AUTH_ERROR", describe_refusal("AUTH_ERROR", None)))
         query = parse_qs(urlsplit(self.path).query)
         session.session.context = {
             name: query.get(name, [None])[0] for name in ("databaseName", "schemaName", "roleName")
@@ -106,7 +106,7 @@ class _Handler(Handler):
         text = sent.replace("%", "%%").replace("?", "%s") if values else sent
         answer = session.run(text, sent, values)
         if answer.result is None:
-            return self._send(_failure(answer))
+            return self._send(refuse("snowflake", answer.cache_status, str(answer.error)))
         result = json.loads(answer.result)
         return self._send(_success(sent, result["columns"], result["rows"]))
 
@@ -115,17 +115,12 @@ class _Handler(Handler):
         self.answer(200, json.dumps(document).encode())
 
 
-def _failure(answer: Answer) -> dict[str, Any]:
-    data = {"errorCode": _REFUSED, "sqlState": "42501", "queryId": str(uuid.uuid4())}
-    return {"success": False, "code": _REFUSED, "message": str(answer.error), "data": data}
-
-
 def _success(text: str, columns: list[tuple[str, bool]], rows: list[list[Any]]) -> dict[str, Any]:
     control = find_control(text, Dialect.SNOWFLAKE)
     first = text.split(None, 1)[0].upper()
     types = [
         {
-            "name": name.upper(),
+            "name": name if first == "SHOW" else name.upper(),
             "type": "FIXED" if is_number else "TEXT",
             "precision": 38 if is_number else None,
             "scale": 0 if is_number else None,

@@ -1,5 +1,5 @@
 // Run the vectors against code written from docs/rules.md, docs/gateway.md and docs/protocols.md alone: `node run.mjs`.
-// Replace `decide`, `answer`, `findControl`, `makeKey` and `verify` by your own.
+// Replace `decide`, `answer`, `findControl`, `makeKey`, `refuse` and `verify` by your own.
 
 import { createPublicKey, verify as isSignature } from "node:crypto";
 import { readFileSync } from "node:fs";
@@ -114,6 +114,27 @@ const makeKey = ({ text, parameterValues, context }) =>
     value?.constructor === Object ? Object.fromEntries(Object.entries(value).sort()) : value,
   );
 
+/** What the consumer is sent. Statuses of HTTP are 200. */
+function refuse(adapter, status, message) {
+  const state = { BLOCKED: "42501", INVALIDATION_ERROR: "58000", AUTH_ERROR: "28P01" }[status];
+  const isFinal = status === "AUTH_ERROR";
+  if (adapter === "snowflake") {
+    const code = isFinal ? "390303" : "003001";
+    return { httpStatus: 200, body: { success: false, code, message, data: { errorCode: code, sqlState: state } } };
+  }
+  if (adapter === "databricks") {
+    const TStatus = { statusCode: 3, sqlState: state, errorMessage: message, displayMessage: message };
+    return { httpStatus: 200, TStatus };
+  }
+  const severity = isFinal ? "FATAL" : "ERROR";
+  const fields = { S: severity, V: severity, C: state, M: message };
+  const texts = Object.entries(fields).map(([name, text]) => `${name}${text}\0`);
+  const head = Buffer.from("E....");
+  const bytes = Buffer.concat([head, Buffer.from(`${texts.join("")}\0`)]);
+  bytes.writeInt32BE(bytes.length - 1, 1);
+  return { fields, bytes: bytes.toString("hex") };
+}
+
 /** The user of an access token, or null if it is refused. */
 function verify(token, known) {
   const [head, body, signature, ...more] = token.split(".");
@@ -143,6 +164,7 @@ const checks = {
   cached: read("cached.json").map((v) => isDeepStrictEqual(answer(v.rule, v.markers, v.bornAt, v.at), v.expected)),
   control: read("control.json").map((v) => isDeepStrictEqual(findControl(v.text, v.adapterType), v.expected)),
   keys: read("keys.json").map((v) => (makeKey(v.one) === makeKey(v.other)) === v.expected),
+  refusals: read("refusals.json").map((v) => isDeepStrictEqual(refuse(v.adapterType, v.cacheStatus, v.message), v.expected)),
   tokens: tokens.vectors.map((v) => verify(v.token, tokens) === v.userName),
 };
 for (const [name, results] of Object.entries(checks)) {

@@ -1,6 +1,6 @@
 """Run the vectors against code by docs/rules.md, gateway.md and protocols.md alone: ``python run.py``.
 
-It needs nothing else. Replace `decide`, `answer`, `find_control`, `make_key` and `verify` by your own.
+It needs nothing else. Replace `decide`, `answer`, `find_control`, `make_key`, `refuse` and `verify`.
 """
 
 # ruff: noqa: T201
@@ -173,6 +173,25 @@ def make_key(request: dict[str, Any]) -> str:
     return json.dumps(parts, sort_keys=True)
 
 
+STATES = {"BLOCKED": "42501", "INVALIDATION_ERROR": "58000", "AUTH_ERROR": "28P01"}
+
+
+def refuse(adapter: str, status: str, message: str) -> dict[str, Any]:
+    """Return what the consumer is sent. Statuses of HTTP are 200."""
+    state, is_final = STATES[status], status == "AUTH_ERROR"
+    if adapter == "snowflake":
+        code = "390303" if is_final else "003001"
+        data = {"errorCode": code, "sqlState": state}
+        return {"httpStatus": 200, "body": {"success": False, "code": code, "message": message, "data": data}}
+    if adapter == "databricks":
+        texts = {"errorMessage": message, "displayMessage": message}
+        return {"httpStatus": 200, "TStatus": {"statusCode": 3, "sqlState": state, **texts}}
+    severity = "FATAL" if is_final else "ERROR"
+    fields = {"S": severity, "V": severity, "C": state, "M": message}
+    body = b"".join(name.encode() + text.encode() + b"\0" for name, text in fields.items()) + b"\0"
+    return {"fields": fields, "bytes": (b"E" + (len(body) + 4).to_bytes(4, "big") + body).hex()}
+
+
 def verify(token: str, known: dict[str, Any]) -> str | None:
     """Return the user of an access token, or None if it is refused."""
     try:
@@ -255,6 +274,10 @@ if __name__ == "__main__":
         ],
         "control": [find_control(v["text"], v["adapterType"]) == v["expected"] for v in read("control.json")],
         "keys": [(make_key(v["one"]) == make_key(v["other"])) == v["expected"] for v in read("keys.json")],
+        "refusals": [
+            refuse(v["adapterType"], v["cacheStatus"], v["message"]) == v["expected"]
+            for v in read("refusals.json")
+        ],
         "tokens": [verify(v["token"], tokens) == v["userName"] for v in tokens["vectors"]],
     }
     for name, results in checks.items():
