@@ -37,16 +37,16 @@ class Http:
 
 def connect(token, answer):
     http, headers = Http(answer), {}
-    provider = get_python_sql_connector_auth_provider("proxy.example.org", http, access_token=token)
+    provider = get_python_sql_connector_auth_provider("127.0.0.1", http, access_token=token)
     provider.add_headers(headers)
     return http.asked, headers["Authorization"].removeprefix("Bearer ")
 
 
 claims = {"sub": "ann", "exp": 4_000_000_000}
-own = jwt.encode(claims | {"iss": "https://proxy.example.org"}, "k" * 32, "HS256")
-other = jwt.encode(claims | {"iss": "https://login.example.org"}, "k" * 32, "HS256")
+own = jwt.encode(claims | {"iss": "https://127.0.0.1"}, "k" * 32, "HS256")
+other = jwt.encode(claims | {"iss": "https://127.0.0.2"}, "k" * 32, "HS256")
 swapped = jwt.encode(claims | {"sub": "someone else"}, "k" * 32, "HS256")
-posted = [("POST", "https://proxy.example.org/oidc/v1/token", other)]
+posted = [("POST", "https://127.0.0.1/oidc/v1/token", other)]
 
 print("databricks-sql-connector", version("databricks-sql-connector"))
 print("expected: the token of connect() in Authorization, and no other request")
