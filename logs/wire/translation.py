@@ -1,0 +1,54 @@
+"""PostgreSQL's SQL as DuckDB's, by sqlglot, in a process that can be ended: sqlglot may take long."""
+
+from __future__ import annotations
+
+import logging
+import resource
+from functools import cache
+from multiprocessing import get_context
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
+
+_SECONDS: Final = 2
+_MEMORY: Final = 1 << 30
+
+
+def translate(statement: str) -> str | None:
+    """Return a statement as DuckDB would write it, or None if that is not known within two seconds."""
+    answer, tell = _processes().Pipe(duplex=False)
+    process = _processes().Process(target=_translate, args=(tell, statement), daemon=True)
+    process.start()
+    tell.close()
+    try:
+        found = answer.recv() if answer.poll(_SECONDS) else None
+    except EOFError:
+        found = None
+    finally:
+        process.kill()
+        process.join()
+        answer.close()
+    return found if isinstance(found, str) else None
+
+
+@cache
+def _processes() -> Any:
+    """Return how processes start: as copies of one that has loaded sqlglot."""
+    context = get_context("forkserver")
+    context.set_forkserver_preload([__name__, "sqlglot"])
+    return context
+
+
+def _translate(tell: Connection, statement: str) -> None:
+    import sqlglot  # noqa: PLC0415 - the service itself does not load it
+
+    # It would tell of statements that it cannot read.
+    logging.disable()
+    resource.setrlimit(resource.RLIMIT_CPU, (_SECONDS, _SECONDS))
+    resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
+    try:
+        found = sqlglot.transpile(statement, read="postgres", write="duckdb")
+    except (sqlglot.errors.SqlglotError, RecursionError, MemoryError):
+        found = []
+    tell.send(found[0] if len(found) == 1 else None)
