@@ -39,9 +39,12 @@ async def _serve(host: str, port: int) -> None:
 
     from logs.wire.catalog import prepare_catalog  # noqa: PLC0415
     from logs.wire.server import WireServer  # noqa: PLC0415
+    from logs.wire.translation import translate  # noqa: PLC0415
     from tenantadmin.lib.core.serving import give_memory_back  # noqa: PLC0415
 
     give_memory_back()
+    # The first translation starts the process that all others are copies of.
+    translate("SELECT 1")
     server = WireServer(
         prepare_catalog(
             settings.SQL_CATALOG, secret=settings.SECRET_KEY, connections=settings.SQL_CONNECTIONS

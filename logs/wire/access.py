@@ -21,7 +21,7 @@ from logs.audit import Reader
 from logs.held_results import OF_CALLER, hold, require_room
 from logs.queries import describe_query, query_limits, run_query
 from logs.sql.protocol import QueryFailed, QueryRejected
-from logs.wire.statements import Failure, without_schema
+from logs.wire.statements import Failure, without_schema, words_of
 from logs.wire.translation import translate
 from tenantadmin.lib.core.errors import Forbidden
 from tenantadmin.lib.core.hosts import network_of
@@ -123,7 +123,8 @@ class Caller:
         plain = without_schema(statement)
         with suppress(QueryRejected, QueryFailed):
             return self._check(statement, plain)
-        if (translated := translate(plain)) is not None:
+        is_query = words_of(plain)[:1] in (["select"], ["with"], ["("])
+        if is_query and (translated := translate(plain)) is not None:
             with suppress(QueryRejected, QueryFailed):
                 return self._check(statement, translated)
         return plain, None

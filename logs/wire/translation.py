@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import resource
 from functools import cache
 from multiprocessing import get_context
@@ -11,18 +12,22 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
+#: Of a processor, and of the clock.
 _SECONDS: Final = 2
+_WAIT_SECONDS: Final = 10
 _MEMORY: Final = 1 << 30
+#: Formats of times that mean the same. Of others, sqlglot writes what it does not know as text.
+_FORMAT: Final = re.compile(r"(%[YymdHIMSjGV]|[-/:., _T])+")
 
 
 def translate(statement: str) -> str | None:
-    """Return a statement as DuckDB would write it, or None if that is not known within two seconds."""
+    """Return a query as DuckDB would write it, or None if that is not known in two seconds of a processor."""
     answer, tell = _processes().Pipe(duplex=False)
     process = _processes().Process(target=_translate, args=(tell, statement), daemon=True)
     process.start()
     tell.close()
     try:
-        found = answer.recv() if answer.poll(_SECONDS) else None
+        found = answer.recv() if answer.poll(_WAIT_SECONDS) else None
     except EOFError:
         found = None
     finally:
@@ -48,7 +53,9 @@ def _translate(tell: Connection, statement: str) -> None:
     resource.setrlimit(resource.RLIMIT_CPU, (_SECONDS, _SECONDS))
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
     try:
-        found = sqlglot.transpile(statement, read="postgres", write="duckdb")
+        tree = sqlglot.parse_one(statement, dialect="postgres")
+        formats = tree.find_all(sqlglot.exp.TimeToStr, sqlglot.exp.ToChar)
+        is_known = all(_FORMAT.fullmatch(node.text("format")) for node in formats)
+        tell.send(tree.sql("duckdb") if is_known else None)
     except (sqlglot.errors.SqlglotError, RecursionError, MemoryError):
-        found = []
-    tell.send(found[0] if len(found) == 1 else None)
+        tell.send(None)

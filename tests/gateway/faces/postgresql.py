@@ -15,10 +15,12 @@ import ssl
 import struct
 import uuid
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 import psycopg
 
+from logs.wire.messages import CANCEL_REQUEST, GSS_REQUEST, SSL_REQUEST, Message
+from logs.wire.messages import error as make_error
 from tests.gateway.faces.reading import Reader
 from tests.gateway.gateway import Session, WarehouseError
 
@@ -27,7 +29,6 @@ if TYPE_CHECKING:
 
     from tests.gateway.gateway import Answer, Gateway, Statement, Warehouse
 
-_SSL, _GSS, _CANCEL = 80877103, 80877104, 80877102
 #: What ends the answer to an Execute: CommandComplete, EmptyQuery, PortalSuspended, Error, CopyIn.
 _ENDS: Final = {b"C", b"I", b"s", b"E", b"G"}
 #: What results depend on beside the text. A Gateway asks for it when a statement may have changed it.
@@ -45,14 +46,6 @@ _TEMPORARY: Final = re.compile(r"\b(TEMP|TEMPORARY)\b", re.IGNORECASE)
 _SEVERAL: Final = re.compile(r";\s*\S")
 #: insufficient_privilege and system_error, a failure outside the database. No driver tries again.
 _CODES: Final = {"BLOCKED": "42501", "INVALIDATION_ERROR": "58000"}
-
-
-class Message(NamedTuple):
-    kind: bytes
-    body: bytes = b""
-
-    def pack(self) -> bytes:
-        return self.kind + struct.pack("!i", len(self.body) + 4) + self.body
 
 
 class Wire:
@@ -299,12 +292,12 @@ class _Connection:
 
     def _start(self) -> bool:
         code, body = self._client.read_startup()
-        while code in {_SSL, _GSS}:
-            self._client.socket.sendall(b"S" if code == _SSL else b"N")
-            if code == _SSL:
+        while code in {SSL_REQUEST, GSS_REQUEST}:
+            self._client.socket.sendall(b"S" if code == SSL_REQUEST else b"N")
+            if code == SSL_REQUEST:
                 self._client = Wire(self._face.tls.wrap_socket(self._client.socket, server_side=True))
             code, body = self._client.read_startup()
-        if code == _CANCEL:
+        if code == CANCEL_REQUEST:
             return False
         parts = body.decode().rstrip("\0").split("\0")
         options = dict(zip(parts[::2], parts[1::2], strict=True))
@@ -325,7 +318,7 @@ class _Connection:
         )
         user = self._gateway.sign_in(self._token, self._tenant_id, self._session)
         if user is None:
-            self._client.send(_error("28P01", "The token is not valid.", severity="FATAL"))
+            self._client.send(make_error("28P01", "The token is not valid.", severity="FATAL"))
             return False
         extra = options.pop("options", "")
         options |= dict(re.findall(r"-c\s*(\w+)=(\S+)", extra))
@@ -468,7 +461,7 @@ class _Connection:
             error = answer.error
             if isinstance(error, str):
                 backend.fail()
-                error = _error(_CODES[answer.cache_status], error).pack()
+                error = make_error(_CODES[answer.cache_status], error).pack()
             self._client.socket.sendall(error)
             self._skips = True
             return
@@ -528,8 +521,3 @@ def _unpack(data: bytes) -> Iterator[Message]:
         (length,) = struct.unpack_from("!i", data, 1)
         yield Message(data[:1], data[5 : 1 + length])
         data = data[1 + length :]
-
-
-def _error(code: str, text: str, *, severity: str = "ERROR") -> Message:
-    fields: dict[str, Any] = {"S": severity, "V": severity, "C": code, "M": text}
-    return Message(b"E", "".join(f"{name}{value}\0" for name, value in fields.items()).encode() + b"\0")

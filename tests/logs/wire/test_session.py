@@ -55,6 +55,7 @@ def test_what_duckdb_does_not_know_is_translated(filled: Scene) -> None:
         for statement, expected in (
             ("SELECT to_char(max(time), 'YYYY-MM-DD') FROM proxy_logs_time", "2026-03-03"),
             ("SELECT date_trunc('month', min(time))::date::text FROM proxy_logs_time", "2026-03-01"),
+            ("SELECT to_char(max(time), 'YYYY-MM-DD HH24:MI') FROM proxy_logs_time", "2026-03-03 02:00"),
             ("SELECT extract(epoch FROM min(time))::bigint FROM proxy_logs_time", 1772323200),
             (
                 "SELECT (floor(extract(epoch FROM min(time)) / 300) * 300)::bigint FROM proxy_logs_time",
@@ -68,6 +69,13 @@ def test_what_duckdb_does_not_know_is_translated(filled: Scene) -> None:
             ('SELECT string_agg(DISTINCT "userName", \',\' ORDER BY "userName") FROM proxy_logs', "u0,u1,u2"),
         ):
             assert connection.execute(statement.encode()).fetchone() == (expected,), statement
+
+
+def test_a_format_that_would_be_translated_wrongly_is_refused(filled: Scene) -> None:
+    with filled.connect() as connection:
+        for form in ("HH12:MI AM", "Mon", "D", 'YYYY-"Q"Q'):
+            with pytest.raises(psycopg.Error, match="to_char"):
+                connection.execute(f"SELECT to_char(max(time), '{form}') FROM proxy_logs_time".encode())
 
 
 def test_a_portal_is_read_in_pages(filled: Scene) -> None:
