@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from analytics.advice.proposal import RuleEdit
-    from analytics.history.metering import Metered
+    from analytics.history.metering import MeteredDays
     from tenantadmin.lib.objectstore import ObjectStore
 
 #: The caller of searches and replays. The command does not know who runs it.
@@ -92,7 +92,7 @@ class Order:
     prices: Mapping[str | None, str] = field(default_factory=dict)
     currency: str = "USD"
     suspend: int = 300
-    metered: Metered | None = field(default=None, repr=False)
+    metered: MeteredDays | None = field(default=None, repr=False)
 
     def choices_of(self, path: Path) -> Choices:
         """Return how a file is read. Logs of PostgreSQL in several folders are of several servers."""
@@ -354,26 +354,27 @@ def _text(amount: Decimal) -> str:
 
 
 def compare_metering(
-    metered: Metered, hosts: Mapping[str, Mapping[date, int]], read: Read
+    metered: MeteredDays, hosts: Mapping[str, Mapping[date, int]], read: Read
 ) -> list[MeteredDay]:
     """Return what was billed beside the model, by warehouse and day, for the days of the history."""
     days = {day for billed in hosts.values() for day in billed}
     rows = []
-    for (host, day), units in sorted(metered.items()):
+    for (host, day), (units, metered_ms) in sorted(metered.items()):
         if day not in days:
             continue
         model_ms = hosts.get(host, {}).get(day, 0)
         sizes = read.sizes.get(host, {})
         per_hour = credits_per_hour(sizes)
-        metered_ms = None if per_hour is None else round(units / per_hour * _HOUR_MS)
+        if units is not None and per_hour is not None:
+            metered_ms = round(units / per_hour * _HOUR_MS)
         ratio = metered_ms / model_ms if metered_ms is not None and model_ms else None
-        why = _explain(ratio, model_ms, sizes, read.clusters.get(host, 1))
+        why = _explain(ratio, model_ms, sizes, read.clusters.get(host, 1), knows_time=metered_ms is not None)
         rows.append(
             MeteredDay(
                 host=host,
                 day=day,
                 model_ms=model_ms,
-                metered=f"{units.normalize():f}",
+                metered=None if units is None else f"{units.normalize():f}",
                 metered_ms=metered_ms,
                 ratio=ratio,
                 why=why,
@@ -383,13 +384,15 @@ def compare_metering(
     return rows
 
 
-def _explain(ratio: float | None, model_ms: int, sizes: Mapping[str, int], clusters: int) -> list[str]:
+def _explain(
+    ratio: float | None, model_ms: int, sizes: Mapping[str, int], clusters: int, *, knows_time: bool
+) -> list[str]:
     """Return codes of what may explain that a bill differs from the model."""
     if ratio is not None and abs(Decimal(ratio) - 1) <= _SMALL:
         return []
     causes = {
         "no-statement-in-history": not model_ms,
-        "size-unknown": not sizes,
+        "size-unknown": not knows_time and not sizes,
         "several-sizes": len(sizes) > 1,
         "several-clusters": clusters > 1,
         "work-past-this-history": ratio is not None and ratio > 1,

@@ -75,7 +75,7 @@ class MeteredDay(JsonStruct):
     host: str
     day: dt.date
     model_ms: Count
-    metered: Annotated[str, Meta(description="Credits or DBU.")]
+    metered: Annotated[str | None, Meta(description="Credits or DBU. Null of events.")]
     metered_ms: Annotated[Count | None, Meta(description="Null if the size of the warehouse is not known.")]
     ratio: Annotated[float | None, Meta(description="`meteredMs` by `modelMs`.")]
     why: Annotated[list[str], Meta(description="Codes of what may explain a difference.")]

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from analytics.history.access import read_accesses
 from analytics.history.databricks import read_databricks
 from analytics.history.postgresql import read_postgresql
 from analytics.history.rows import BadHistory, Notes, Options, Source
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from analytics.history.access import Accesses
     from analytics.history.rows import Reader, Row
     from analytics.history.standardize import Standardized
 
@@ -39,7 +41,7 @@ _READERS: Final[dict[Source, Reader]] = {
     Source.POSTGRESQL: read_postgresql,
 }
 #: Raise it when the same file gives other entries. Then it is imported again.
-_VERSION: Final = 2
+_VERSION: Final = 3
 #: Bytes that wait in memory, and bytes of an object.
 _WAITING: Final = 32 << 20
 _OBJECT: Final = 64 << 20
@@ -63,20 +65,32 @@ class Hashed(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Choices:
-    """How a file becomes entries. ``key`` is the key of the hashes, which the caller keeps."""
+    """How a file becomes entries.
+
+    Attributes:
+        key: of the hashes. The caller keeps it.
+        access: a file that says which tables the statements accessed.
+    """
 
     source: Source
     options: Options = field(default_factory=Options)
     hashed: frozenset[Hashed] = frozenset()
     key: bytes = b""
+    access: Path | None = None
 
     def digest(self, path: Path) -> str:
         """Return a digest of a file and these choices."""
-        with path.open("rb") as stream:
-            found = hashlib.file_digest(stream, "sha256")
+        found = _hash_file(path)
+        if self.access is not None:
+            found.update(_hash_file(self.access).digest())
         own = [_VERSION, self.source, self.options, sorted(self.hashed), hashlib.sha256(self.key).hexdigest()]
         found.update(msgspec.json.encode(own))
         return found.hexdigest()
+
+
+def _hash_file(path: Path) -> hashlib._Hash:
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256")
 
 
 class Read(msgspec.Struct, rename="camel"):
@@ -158,6 +172,7 @@ def write_entries(
     hashes = Hashes(choices)
     tree = _Tree(directory, digest[:32])
     encode = msgspec.json.Encoder().encode
+    accesses = {} if choices.access is None else read_accesses(choices.access, notes.missing)
     for row in _READERS[choices.source](path, choices.options, notes):
         if row.started_at > now_ms + _AHEAD_MS:
             moment = datetime.fromtimestamp(row.started_at / 1000, UTC)
@@ -165,7 +180,7 @@ def write_entries(
                 f"{path.name}: statement {row.id} began in the future, at {moment:%Y-%m-%d %H:%M} UTC. If "
                 "its times are of another zone, name it: --timezone Europe/Berlin."
             )
-        tree.add(row.started_at, encode(_make_entry(row, choices, standardize, hashes, read)))
+        tree.add(row.started_at, encode(_make_entry(row, choices, standardize, hashes, accesses, read)))
         if read.rows % 10_000 == 0:
             yield read
     tree.flush()
@@ -174,7 +189,12 @@ def write_entries(
 
 
 def _make_entry(
-    row: Row, choices: Choices, standardize: Standardizer, hashes: Hashes, read: Read
+    row: Row,
+    choices: Choices,
+    standardize: Standardizer,
+    hashes: Hashes,
+    accesses: Accesses,
+    read: Read,
 ) -> dict[str, Any]:
     read.rows += 1
     read.result_cache += row.from_result_cache
@@ -212,7 +232,8 @@ def _make_entry(
         read.unparsed_ms += took or 0
         if len(read.examples) < _MAX_EXAMPLES:
             read.examples.append(found.text[:200])
-    text, tables = hashes.statement(found)
+    accessed = accesses.get(row.id)
+    text, tables = hashes.statement(found, facts.tables if accessed is None else accessed)
     return {
         **entry,
         "standardizedSql": text,
@@ -223,7 +244,7 @@ def _make_entry(
         "isDDL": facts.defines,
         "hasParameters": found.values != "[]",
         "hasNonDeterministicFunctions": facts.varies if facts.parsed else None,
-        "tableCount": len(tables) if facts.parsed else None,
+        "tableCount": len(tables) if facts.parsed or accessed is not None else None,
         "tables": _as_json(tables) if tables else None,
     }
 
@@ -247,11 +268,11 @@ class Hashes:
     def user(self, name: str | None) -> str | None:
         return f"user-{self._hash(name)}" if name is not None and self._users else name
 
-    def statement(self, found: Standardized) -> tuple[str, tuple[str, ...]]:
+    def statement(self, found: Standardized, tables: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
         """Return a statement and its tables. The words of SQL and the names of columns stay."""
         if not self._tables:
-            return found.text, found.facts.tables
-        return self._statement(found.text, found.facts.tables)
+            return found.text, tables
+        return self._statement(found.text, found.facts.tables, tables)
 
     def literals(self, values: str) -> str:
         """Return the literals as JSON. Equal ones stay equal."""
@@ -262,13 +283,18 @@ class Hashes:
     def _make(self, text: str) -> str:
         return hmac.new(self._key, text.encode(), "sha256").hexdigest()[:16]
 
-    def _replace_tables(self, text: str, tables: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
-        parts = {part for table in tables for part in table.split(".") if part}
+    def _replace_tables(
+        self, text: str, named: tuple[str, ...], tables: tuple[str, ...]
+    ) -> tuple[str, tuple[str, ...]]:
+        parts = {part for table in (*named, *tables) for part in table.split(".") if part}
         if not parts:
             return text, tables
         alternatives = "|".join(map(re.escape, sorted(parts, key=len, reverse=True)))
         hashed = re.sub(
-            rf"(?<![\w$])(?:{alternatives})(?![\w$])", lambda match: f"t_{self._hash(match[0].lower())}", text
+            rf"(?<![\w$])(?:{alternatives})(?![\w$])",
+            lambda match: f"t_{self._hash(match[0].lower())}",
+            text,
+            flags=re.IGNORECASE,
         )
         names = tuple(
             ".".join(f"t_{self._hash(part.lower())}" if part else "" for part in table.split("."))

@@ -56,7 +56,12 @@ class Command(BaseCommand):
             metavar="SOURCE",
             help="snowflake, databricks or postgresql",
         )
-        parser.add_argument("--metering", type=Path, metavar="FILE", help="what the warehouse billed")
+        parser.add_argument(
+            "--access", type=Path, metavar="FILE", help="which tables the statements accessed (Snowflake)"
+        )
+        parser.add_argument(
+            "--metering", type=Path, metavar="FILE", help="what the warehouse billed, or its events"
+        )
         parser.add_argument(
             "--price",
             type=_price,
@@ -113,6 +118,7 @@ def _make_order(
     *,
     files: Sequence[Path],
     source: Source,
+    access: Path | None,
     metering: Path | None,
     prices: Sequence[tuple[str | None, str]],
     currency: str,
@@ -133,9 +139,11 @@ def _make_order(
         BadHistory: a file is missing, or the metering cannot be read.
         OSError: the key cannot be read or written.
     """
-    for path in files:
+    for path in [*files, *([access] if access else [])]:
         if not path.is_file():
             raise BadHistory(f"There is no file {path}.")
+    if access is not None and source is not Source.SNOWFLAKE:
+        raise BadHistory(f"{source} writes no history of accesses: leave --access out.")
     wanted = ((Hashed.USERS, hash_names), (Hashed.TABLES, hash_tables), (Hashed.LITERALS, hash_literals))
     hashed = frozenset(what for what, is_wanted in wanted if is_wanted)
     return Order(
@@ -145,6 +153,7 @@ def _make_order(
             options=Options(timezone=timezone, log_line_prefix=log_line_prefix),
             hashed=hashed,
             key=_read_key(hash_key or settings.VAR_DIR / "assess.key") if hashed else b"",
+            access=access,
         ),
         name=(name or f"{source}: {files[0].name}")[:_MAX_NAME],
         owner=owner,
@@ -249,7 +258,7 @@ def _metering_table(days: Sequence[Mapping[str, Any]]) -> Table:
             visible(day["host"]),
             day["day"],
             f"{day['modelMs'] / _HOUR_MS:.2f}",
-            day["metered"],
+            day["metered"] or "-",
             "-" if day["meteredMs"] is None else f"{day['meteredMs'] / _HOUR_MS:.2f}",
             "-" if day["ratio"] is None else f"{day['ratio']:.2f}",
             day["inWords"],

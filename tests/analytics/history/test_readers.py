@@ -368,3 +368,70 @@ def test_a_file_that_grows_is_refused(tmp_path: Path) -> None:
 def test_missing_columns_are_named_with_what_is_lost(tmp_path: Path) -> None:
     counted, _ = read_body(HEADER + GOOD, Source.SNOWFLAKE, tmp_path)
     assert counted.missing["execution_time"] == "no time in the warehouse, no savings and no bill"
+
+
+TWO_QUERIES = (
+    b"QUERY_ID,QUERY_TEXT,DATABASE_NAME,SCHEMA_NAME,START_TIME\n"
+    b"q1,SELECT x FROM recent,SHOP,PUBLIC,2026-03-01 12:00:00Z\n"
+    b"q2,INSERT INTO log SELECT * FROM TABLE(f()),SHOP,PUBLIC,2026-03-01 12:01:00Z\n"
+)
+
+
+def accessed(domain: str, name: str | None) -> dict[str, Any]:
+    return {"objectDomain": domain, "objectName": name, "columns": []}
+
+
+@pytest.mark.parametrize("is_text", [True, False])
+def test_accessed_tables_are_those_that_snowflake_found(is_text: bool, tmp_path: Path) -> None:
+    rows = [
+        {
+            "QUERY_ID": "q2",
+            "DIRECT_OBJECTS_ACCESSED": [
+                accessed("Stage", "SHOP.PUBLIC.S"),
+                accessed("Function", "F"),
+                accessed("Stage", None),
+            ],
+            "OBJECTS_MODIFIED": [accessed("Table", 'SHOP."Odd".LOG')],
+        },
+        {
+            "QUERY_ID": "other",
+            "DIRECT_OBJECTS_ACCESSED": [accessed("Table", "A.B.C")],
+            "OBJECTS_MODIFIED": [],
+        },
+    ]
+    if is_text:
+        # As CSV and Parquet have arrays of Snowflake.
+        rows = [{key: v if key == "QUERY_ID" else json.dumps(v) for key, v in row.items()} for row in rows]
+    access, path = tmp_path / "access.json", tmp_path / "history"
+    access.write_text("\n".join(map(json.dumps, rows)))
+    path.write_bytes(TWO_QUERIES)
+    choices = Choices(source=Source.SNOWFLAKE, access=access)
+    _, entries = read(path, choices, tmp_path / "1")
+    assert [(entry["tables"], entry["tableCount"]) for entry in entries] == [
+        ('["SHOP.PUBLIC.recent"]', 1),
+        ('["SHOP.Odd.LOG"]', 1),
+    ]
+    assert choices.digest(path) != Choices(source=Source.SNOWFLAKE).digest(path)
+    # Names of both are hidden, in whatever case.
+    hashed = Choices(source=Source.SNOWFLAKE, access=access, hashed=frozenset(Hashed), key=b"secret")
+    _, hidden = read(path, hashed, tmp_path / "2")
+    text = json.dumps([[entry["standardizedSql"], entry["tables"]] for entry in hidden]).lower()
+    assert not {word for word in ("recent", "odd", "log", "shop") if word in text}
+
+
+def test_a_bad_file_of_accesses_is_named_with_its_row(tmp_path: Path) -> None:
+    access, path = tmp_path / "access.csv", tmp_path / "history"
+    path.write_bytes(TWO_QUERIES)
+    choices = Choices(source=Source.SNOWFLAKE, access=access)
+    for body, message in (
+        ("QUERY_ID,DIRECT_OBJECTS_ACCESSED\nq1,nonsense\n", r"access\.csv, row 1: the objects of query q1"),
+        ("QUERY_ID,DIRECT_OBJECTS_ACCESSED\nq1,{}\n", r"access\.csv, row 1: the objects of query q1"),
+        ("QUERY_ID\nq1\n", "has no column DIRECT_OBJECTS_ACCESSED"),
+    ):
+        access.write_text(body)
+        with pytest.raises(BadHistory, match=message):
+            read(path, choices, tmp_path)
+    access.write_text("QUERY_ID,DIRECT_OBJECTS_ACCESSED\nq1,[]\n")
+    counted, entries = read(path, choices, tmp_path)
+    assert (entries[0]["tables"], entries[0]["tableCount"]) == (None, 0)
+    assert "which tables statements write" in counted.missing["objects_modified"]

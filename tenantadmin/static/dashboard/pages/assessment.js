@@ -186,7 +186,7 @@ const metering = (rows) =>
       text("Day", "day"),
       num("By the model", "modelMs", f.duration),
       num("Billed", "meteredMs", f.duration),
-      num("Credits or DBU", "metered", (units) => units),
+      num("Credits or DBU", "metered", (units) => units ?? f.NONE),
       num("Billed by model", "ratio", (ratio) => (ratio === null ? f.NONE : ratio.toFixed(2))),
       text("What may explain it", "inWords", (words) => words || f.NONE),
     ],
