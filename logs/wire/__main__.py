@@ -14,6 +14,7 @@ from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
 import django
+import psycopg
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,7 +30,7 @@ def main(arguments: Sequence[str]) -> None:
     django.setup()
     try:
         asyncio.run(_serve(options.host, options.port))
-    except OSError as error:
+    except (OSError, psycopg.Error) as error:
         sys.exit(f"The port cannot be served: {error}")
 
 
@@ -42,6 +43,8 @@ async def _serve(host: str, port: int) -> None:
     from logs.wire.translation import translate  # noqa: PLC0415
     from tenantadmin.lib.core.serving import give_memory_back  # noqa: PLC0415
 
+    if settings.SQL_CATALOG is None:
+        sys.exit("Set SQL_CATALOG_URL to a PostgreSQL of its own: docs/connect-log.md")
     give_memory_back()
     # The first translation starts the process that all others are copies of.
     translate("SELECT 1")

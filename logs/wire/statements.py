@@ -38,6 +38,7 @@ _READING: Final = frozenset(
     | {"begin", "start", "commit", "end", "rollback", "abort", "savepoint", "release", "set", "reset"}
     | {"prepare", "execute", "deallocate", "discard", "unlisten", "("}
 )
+_TWO_PHASES: Final = (["prepare", "transaction"], ["commit", "prepared"], ["rollback", "prepared"])
 #: What a client may set. Memory and time of the server are not among it.
 _SETTINGS: Final = frozenset(
     {"application_name", "bytea_output", "client_min_messages", "datestyle", "extra_float_digits", "geqo"}
@@ -93,7 +94,7 @@ def require_catalog(statement: str) -> None:
     words = words_of(statement)
     if not words:
         return
-    if words[0] not in _READING:
+    if words[0] not in _READING or words[:2] in _TWO_PHASES:
         raise Failure(
             "42501", f"Here {words[0].upper()} is not allowed: the log and its catalog are only read."
         )

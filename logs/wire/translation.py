@@ -41,7 +41,8 @@ def translate(statement: str) -> str | None:
 def _processes() -> Any:
     """Return how processes start: as copies of one that has loaded sqlglot."""
     context = get_context("forkserver")
-    context.set_forkserver_preload([__name__, "sqlglot"])
+    # A child imports the main module too.
+    context.set_forkserver_preload([__name__, "sqlglot", "logs.wire.__main__"])
     return context
 
 
