@@ -1,6 +1,7 @@
 """A real PostgreSQL is driven for some seconds; what its logs give is what was sent.
 
-``HISTORY_SECONDS=600`` drives it longer.
+``HISTORY_SECONDS=600`` drives it longer. ``HISTORY_POSTGRESQL=/usr/lib/postgresql/15/bin`` takes another
+release.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import subprocess
 import time
 from collections import defaultdict
 from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import psycopg
@@ -29,7 +31,6 @@ from tests.analytics.history.assessing import assess
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -43,6 +44,34 @@ LOGGING = {
     "log_parameter_max_length": "-1",
 }
 SECONDS = float(os.environ.get("HISTORY_SECONDS", "2"))
+PROGRAMS = os.environ.get("HISTORY_POSTGRESQL")
+
+
+def program(name: str) -> Path:
+    """Return the path of a program of the chosen release. Clients that it lacks are of the usual one."""
+    found = Path(PROGRAMS or "") / name
+    return found if PROGRAMS and found.exists() else postgresql_program(name)
+
+
+def set_up_earlier_release(folder: Path) -> Path:
+    """Write an initdb that leaves out the locale provider, which releases before 17 do not know."""
+    script = folder / "initdb"
+    script.write_text(
+        f"""#!/bin/sh
+for argument; do
+    shift
+    case $argument in
+        --locale-provider | builtin | --builtin-locale | C.UTF-8) ;;
+        *) set -- "$@" "$argument" ;;
+    esac
+done
+exec {PROGRAMS}/initdb "$@"
+"""
+    )
+    script.chmod(0o755)
+    return script
+
+
 #: Of pgbench, in a prepared statement: bound values are in DETAIL.
 LOOKUP = "SELECT name FROM sales.people WHERE id = :id AND name <> 'x';"
 LOOKED_UP = "SELECT name FROM sales.people WHERE id = ? AND name <> ?"
@@ -51,6 +80,11 @@ LOOKED_UP = "SELECT name FROM sales.people WHERE id = ? AND name <> ?"
 @pytest.fixture
 def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Layout]:
     monkeypatch.setattr(postgresql, "_NOT_DURABLE", {**postgresql._NOT_DURABLE, **LOGGING})
+    if PROGRAMS:
+        initdb = set_up_earlier_release(tmp_path)
+        monkeypatch.setattr(
+            postgresql, "postgresql_program", lambda name: initdb if name == "initdb" else program(name)
+        )
     with embedded.running(tmp_path / "var", database=True, redis=False, durable=False):
         yield Layout((tmp_path / "var").absolute())
 
@@ -106,7 +140,7 @@ def drive_by_pgbench(layout: Layout, folder: Path, *, mode: str) -> int:
     script.write_text(f"\\set id random(1, 20)\n{LOOKUP}\n")
     done = subprocess.run(
         [
-            *(postgresql_program("pgbench"), "-h", str(layout.socket_dir), "-p", str(PORT), "-U", "bo"),
+            *(program("pgbench"), "-h", str(layout.socket_dir), "-p", str(PORT), "-U", "bo"),
             *("-n", "-c", "2", "-T", str(max(1, round(SECONDS / 4))), "-R", "200", "-M", mode),
             *("-f", str(script), "postgres"),
         ],
