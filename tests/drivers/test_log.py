@@ -68,7 +68,6 @@ def run(*command: str | Path, **environment: str) -> str:
         ),
         ("adbc", "postgresql", {"count": COUNTS, "sum": SUMS, "shape": [6, 54]}),
         ("connectorx", "readers", {"binary": COUNTS, "csv": COUNTS, "cursor": COUNTS}),
-        ("ibis", "readers", {"tables": ["proxy_logs", "proxy_logs_time"], "count": COUNTS}),
     ],
 )
 def test_python(filled: Scene, driver: str, environment: str, expected: dict[str, Any]) -> None:  # noqa: F811

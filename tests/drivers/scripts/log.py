@@ -122,16 +122,6 @@ def connectorx(place):
     return found
 
 
-def ibis(place):
-    import ibis
-
-    backend = ibis.connect(uri(place))
-    logs = backend.table("proxy_logs")
-    counted = logs.filter(logs.userName != "u2").group_by("userName").agg(n=logs.count()).order_by("userName")
-    rows = counted.to_pyarrow().to_pylist()
-    return {"tables": sorted(backend.list_tables()), "count": texts(row.values() for row in rows)}
-
-
 if __name__ == "__main__":
     driver, place = sys.argv[1:]
     print(json.dumps(globals()[driver](json.loads(place))))
