@@ -1,5 +1,7 @@
 """Name the program of a request by ``userAgent``: a User-Agent, or the ``application_name`` of PostgreSQL.
 
+With its version it is of one request; without, requests are counted and filtered by it.
+
 `make test-drivers` compares the table with what drivers send. Most drivers of PostgreSQL send nothing.
 """
 
@@ -7,6 +9,8 @@ from __future__ import annotations
 
 import re
 from typing import Final
+
+from logs.quoting import quote_text
 
 #: Patterns of the beginning, with the version as group 1, and names. The first that matches counts.
 _PROGRAMS: Final = [
@@ -32,3 +36,25 @@ def name_program(user_agent: str | None) -> str | None:
         if (match := pattern.match(user_agent)) is not None:
             return f"{name} {match[1]}".rstrip()
     return user_agent
+
+
+#: The filter for requests that name no program.
+NO_PROGRAM: Final = "none"
+#: What no driver sends.
+_BROWSERS: Final = ("Mozilla/", "a web browser")
+#: A name that the table lacks: what stands before a version or a bracket.
+_NAME: Final = r"^([^/(\[]*?)\s*(?:/|\sv?[0-9]|[(\[]|$)"
+
+
+def _program_sql() -> str:
+    known = [*((pattern.pattern, name) for pattern, name in _PROGRAMS), _BROWSERS]
+    whens = " ".join(
+        f"WHEN regexp_matches(userAgent, {quote_text(f'^{pattern}')}) THEN {quote_text(name)}"
+        for pattern, name in known
+    )
+    other = f"coalesce(nullif(regexp_extract(userAgent, {quote_text(_NAME)}, 1), ''), userAgent)"
+    return f"CASE WHEN coalesce(userAgent, '') = '' THEN NULL {whens} ELSE {other} END"
+
+
+#: SQL over ``proxy_logs`` for the name of a request's program without a version, or null.
+PROGRAM: Final = _program_sql()

@@ -180,8 +180,13 @@ def prices(document: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def read_prices(tenant_id: UUID) -> list[dict[str, Any]]:
     """Return the prices of a live tenant's warehouse; none too if there is no such tenant."""
+    return prices({"warehouse": read_warehouse(tenant_id)})
+
+
+def read_warehouse(tenant_id: UUID) -> dict[str, Any]:
+    """Return the warehouse of a live tenant's configuration; empty too if there is none."""
     warehouses = TenantConfig.objects.filter(pk=tenant_id).values_list("document__warehouse", flat=True)
-    return prices({"warehouse": warehouses.first() or {}})
+    return warehouses.first() or {}
 
 
 def _record_removed_tables(

@@ -174,7 +174,7 @@ def _measure(store: ObjectStore, recommendation: Recommendation, limit: Limit) -
         return
     job = collected.as_job(store)
     predicted = msgspec.convert(recommendation.predicted["gain"], PredictedGain)
-    predicted_days = (recommendation.last_day - recommendation.first_day).days + 1
+    predicted_days = recommendation.days
     with replay_engine(store) as engine, limit.on(engine.connection):
         if change.after is None:
             result = measure_suspend(

@@ -19,12 +19,13 @@ from accounts.limits import count_use
 from accounts.models.events import EventKind
 from accounts.models.history import RevisionKind
 from accounts.revisions import DocumentHistory, read_pair
-from accounts.tenants.config import read_prices
+from accounts.tenants.config import read_prices, read_warehouse
 from accounts.tenants.errors import TenantNotFound
 from accounts.tenants.listing import require_live_tenant
 from accounts.tenants.pricing import Pricing
 from analytics.advice.combine import Exclusive, combine_edits, with_own_ids
 from analytics.advice.proposal import Kind, Variant, read_edits
+from analytics.advice.summary import AdviceSummary, summarize
 from analytics.advice.words import describe_open, figures_of_kind, name_saved_time, purpose_of
 from analytics.models import Mining, Recommendation
 from analytics.replay.figures import Figure
@@ -126,6 +127,7 @@ class RecommendationDocument(AdviceChange):
     recommendation_id: UUID
     tenant_id: UUID
     kind: Annotated[str, one_of([kind.value for kind in Kind])]
+    summary: AdviceSummary
     purpose: Annotated[str, Meta(description="What it is good for, for people to read.")] = ""
     saved_time: Annotated[str, Meta(description="What `savedMs` is of, for people to read.")] = ""
     is_outdated: Annotated[
@@ -182,6 +184,8 @@ def describe_recommendation(
     if outdated is None and recommendation.state in Recommendation.UNDECIDED:
         outdated = find_outdated([recommendation])
     window = AdviceWindow(from_=recommendation.first_day, to=recommendation.last_day)
+    is_setting = recommendation.kind == Kind.AUTO_SUSPEND and recommendation.state in Recommendation.UNDECIDED
+    warehouse = read_warehouse(recommendation.tenant_id) if is_setting else None
 
     def figures(predicted: Mapping[str, Any]) -> list[Figure]:
         return figures_of_kind(predicted["gain"], recommendation.kind)
@@ -189,6 +193,7 @@ def describe_recommendation(
     return RecommendationDocument.of(
         recommendation,
         variant=recommendation.variant or None,
+        summary=summarize(recommendation, warehouse=warehouse),
         figures=figures(recommendation.predicted),
         alternatives=[
             {**one, "figures": msgspec.to_builtins(figures(one["predicted"]))}
@@ -237,12 +242,13 @@ def rules_at(tenant_id: UUID, seq: int) -> list[Any]:
 State: Final = Recommendation.State
 #: The most recommendations in one list. The oldest decided ones are left out.
 _LISTED: Final = 100
-_STATES: Final = {state: number for number, state in enumerate(State)}
+#: What can be decided is one list, drafted or not.
+_STATES: Final = {state: max(number, 1) for number, state in enumerate(State)}
 
 
 def list_recommendations(*, tenant_id: UUID, state: str | None = None) -> list[Recommendation]:
     """Return a tenant's recommendations by state, undecided ones first, then by search, then by rank."""
-    recommendations = Recommendation.objects.filter(tenant_id=tenant_id)
+    recommendations = Recommendation.objects.filter(tenant_id=tenant_id).select_related("effect")
     if state is not None:
         recommendations = recommendations.filter(state=state)
     return sorted(

@@ -83,16 +83,17 @@ def purpose_of(kind: str) -> str:
 
 def name_saved_time(kind: str) -> str:
     """Return what the time is that a recommendation of this kind saves: of users, or of the warehouse."""
-    return f"{_time_of(kind)} saved"
+    return f"{time_of_kind(kind)} saved"
 
 
-def _time_of(kind: str) -> str:
+def time_of_kind(kind: str) -> str:
+    """Return whose time a recommendation of this kind saves."""
     return time_of(purpose_of(kind))
 
 
 def figures_of_kind(gain: Mapping[str, Any], kind: str) -> list[Figure]:
     """Return the figures of what a recommendation of this kind is predicted to gain."""
-    return figures_of(gain, time=_time_of(kind))
+    return figures_of(gain, time=time_of_kind(kind))
 
 
 def describe_possible(undecided: Sequence[Recommendation], outdated: Collection[UUID]) -> str | None:
@@ -139,7 +140,7 @@ def _possible(undecided: Sequence[Recommendation]) -> tuple[str, str]:
         for name, rows in sorted(by_means.items())
         if (gains := _gains(rows))
     ]
-    days = max(((row.last_day - row.first_day).days + 1 for row in undecided), default=0)
+    days = max((row.days for row in undecided), default=0)
     return (
         f"{formats.count(leaks, 'privacy leak')} to close" if leaks else "",
         f"over the {formats.count(days, 'day')} replayed, {'; '.join(means)}" if means else "",
@@ -159,7 +160,7 @@ def _gains(rows: Sequence[Recommendation]) -> str:
     times: dict[str, float] = defaultdict(float)
     for row in rows:
         gain = row.predicted["gain"]
-        times[_time_of(row.kind)] += max(middle(gain["savedMs"]), 0)
+        times[time_of_kind(row.kind)] += max(middle(gain["savedMs"]), 0)
         if price := gain.get("money"):
             # Negative where less is billed.
             money[price["currency"]] -= min((Decimal(price["low"]) + Decimal(price["high"])) / 2, Decimal())

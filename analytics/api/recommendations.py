@@ -30,6 +30,7 @@ from analytics.advice.recommend import (
     recommendation_etag,
     request_mining,
 )
+from analytics.advice.summary import describe_ledger
 from analytics.advice.words import describe_possible
 from analytics.models import Recommendation
 from analytics.models import Recommendation as RecommendationRow
@@ -114,6 +115,10 @@ class RecommendationList(ItemList):
             description="What the undecided ones could save that fit the rules in force, for people to read."
         ),
     ] = None
+    ledger: Annotated[
+        str | None,
+        Meta(description="What the accepted ones that are listed gain a month and a year, as measured."),
+    ] = None
 
 
 class RecommendationViewSet(AppViewSet):
@@ -145,6 +150,7 @@ class RecommendationViewSet(AppViewSet):
                 mining=None if mining is None else describe_mining(mining),
                 recommendations=[describe_recommendation(row, outdated) for row in recommendations],
                 possible=describe_possible(undecided, outdated),
+                ledger=describe_ledger(recommendations),
             )
         )
 

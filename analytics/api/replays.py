@@ -17,6 +17,7 @@ from accounts.routes import route
 from accounts.viewsets import AppViewSet
 from analytics.advice.recommend import purpose_of_replay
 from analytics.models import ReplayRun
+from analytics.replay.names import name_replays
 from analytics.replay.runs import (
     Replay,
     ReplaySummary,
@@ -27,7 +28,7 @@ from analytics.replay.runs import (
     queue_replay,
     read_replay,
     replay_etag,
-    summarize_replay,
+    summarize_replays,
 )
 from rules.serializers import RuleBody
 from tenantadmin.lib.core.structs import Success
@@ -104,7 +105,7 @@ class ReplayViewSet(AppViewSet):
     @operation(summary="List a tenant's replays, newest first", responses={200: ReplayList})
     def list_replays(self, request: Request, tenant: UUID) -> Response:
         """The 50 newest of the last 30 days, without their results."""
-        runs = list_replays(tenant_id=tenant)
+        runs = list(list_replays(tenant_id=tenant))
         href = hrefs("replay", tenant=tenant, replayId=tenant)
         return Response(
             ReplayList(
@@ -113,7 +114,7 @@ class ReplayViewSet(AppViewSet):
                     parent=reverse("tenant", kwargs={"tenant": tenant}),
                     items=(item(str(run.pk), href(run.pk)) for run in runs),
                 ),
-                replays=[summarize_replay(run) for run in runs],
+                replays=summarize_replays(runs),
             )
         )
 
@@ -170,10 +171,11 @@ class ReplayViewSet(AppViewSet):
     def get_replay(self, request: Request, tenant: UUID, replayId: UUID) -> Response:  # noqa: N803
         """The state of a replay, and its result when it is done."""
         run = read_replay(tenant_id=tenant, replay_id=replayId)
-        outdated = find_outdated(run)
-        etag = replay_etag(run, outdated)
+        outdated, name = find_outdated(run), name_replays([run])[run.pk]
+        etag = replay_etag(run, outdated, name)
         return not_modified(request, etag) or Response(
-            describe_replay(run, outdated, purpose=purpose_of_replay(run.pk)), headers={"ETag": etag}
+            describe_replay(run, outdated, purpose=purpose_of_replay(run.pk), name=name),
+            headers={"ETag": etag},
         )
 
     @route("DELETE", "/<uuid:replayId>", Level.TENANT, Scope.CONFIG_WRITE, needs_no_reason=True)

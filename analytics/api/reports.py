@@ -35,6 +35,7 @@ from analytics.reports.blast import (
     preview_invalidation,
     preview_tables,
 )
+from analytics.reports.callers import Callers, find_statements, list_callers
 from analytics.reports.explain import SEARCHED_DAYS, LoggedExplanationAnswer, explain_logged
 from analytics.reports.histogram import RequestHistogram, make_histogram
 from analytics.reports.leaks import LeaksReport, leaks_report
@@ -55,6 +56,7 @@ from analytics.reports.traffic import (
 from analytics.watch.verdict import find_closed_of_days
 from logs.audit import Reader
 from logs.columns import CACHE_STATUSES
+from logs.programs import NO_PROGRAM
 from rules.ruleset import read_tables
 from rules.serializers import ChosenRulesBody, TableInvalidationRequest
 from tenantadmin.lib.core.hosts import client_address
@@ -130,6 +132,12 @@ class StatementsParameters(ReportParameters):
         required=False, max_length=128, trim_whitespace=False, help_text=f"`mainRule`; `{NO_RULE}`: null."
     )
     status = OneOfField(choices=CACHE_STATUSES, required=False, help_text="Of the latest request.")
+    program = StrictCharField(
+        required=False,
+        max_length=1000,
+        trim_whitespace=False,
+        help_text="What this program of `listPrograms` sent. The numbers are of all programs.",
+    )
     order = OneOfField(
         choices=STATEMENT_ORDERS,
         default="warehouse",
@@ -160,6 +168,12 @@ class TrafficParameters(StrictSerializer):
         help_text="A part of `standardizedSql`; case is ignored.",
     )
     queryHash = StrictCharField(required=False, max_length=200, trim_whitespace=False)
+    program = StrictCharField(
+        required=False,
+        max_length=1000,
+        trim_whitespace=False,
+        help_text=f"A program of `listPrograms`; `{NO_PROGRAM}`: the request names none.",
+    )
     minMs = StrictIntegerField(
         required=False, min_value=0, max_value=2**63 - 1, help_text="The least `responseTimeMs`."
     )
@@ -283,6 +297,36 @@ class ReportViewSet(AppViewSet):
         first, last = self.query.get("from"), self.query.get("to")
         return Response(read_rule_activity(default_store(), tenant=tenant, first=first, last=last))
 
+    @route("GET", "/activity/programs", Level.TENANT, Scope.ANALYTICS_READ, name="programs")
+    @operation(
+        summary="Which programs ask, what they cost, and what is saved for each",
+        budget=QUERY,
+        query=ReportParameters,
+        responses={200: Callers},
+    )
+    def list_programs(self, request: Request, tenant: UUID) -> Response:
+        """By `userAgent`, without versions. The most warehouse time first."""
+        return Response(list_callers(self._log(tenant), window=self._window, by="program"))
+
+    @route(
+        "GET",
+        "/activity/users",
+        Level.TENANT,
+        Scope.ANALYTICS_USERS,
+        members_only=True,
+        notes="members, as for raw logs",
+        name="users-activity",
+    )
+    @operation(
+        summary="Which users ask, what they cost, and what is saved for each",
+        budget=QUERY,
+        query=ReportParameters,
+        responses={200: Callers},
+    )
+    def list_user_activity(self, request: Request, tenant: UUID) -> Response:
+        """By `userName`. The most warehouse time first."""
+        return Response(list_callers(self._log(tenant), window=self._window, by="user"))
+
     @route("GET", "/statements", Level.TENANT, Scope.ANALYTICS_READ, name="statements")
     @operation(
         summary="The statements of a few days, with what the cache did for each",
@@ -292,7 +336,8 @@ class ReportViewSet(AppViewSet):
     )
     def list_statements(self, request: Request, tenant: UUID) -> Response:
         """From the summaries of the days. A mean is the mean of the days, each by its requests."""
-        asked, window = self.query, self._window
+        asked, window, program = self.query, self._window, self.query.get("program")
+        sent = None if program is None else find_statements(self._log(tenant), window=window, program=program)
         return Response(
             list_statements(
                 default_store(),
@@ -304,6 +349,7 @@ class ReportViewSet(AppViewSet):
                     rule=asked.get("rule"),
                     main_rule=asked.get("mainRule"),
                     status=asked.get("status"),
+                    hashes=sent,
                 ),
                 order=asked["order"],
                 limit=asked["limit"],
@@ -424,6 +470,7 @@ class ReportViewSet(AppViewSet):
             statement=asked.get("statement"),
             query_hash=asked.get("queryHash"),
             min_ms=asked.get("minMs"),
+            program=asked.get("program"),
         )
 
     @property

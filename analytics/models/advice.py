@@ -176,6 +176,11 @@ class Recommendation(models.Model):
     def __str__(self) -> str:
         return f"{self.kind} {self.title}: {self.state}"
 
+    @property
+    def days(self) -> int:
+        """How many days the search used."""
+        return (self.last_day - self.first_day).days + 1
+
 
 class Effect(models.Model):
     """The effect of an accepted recommendation, measured daily."""

@@ -188,7 +188,9 @@ def figures_of(gain: Mapping[str, Any], *, time: str = WAREHOUSE_TIME) -> list[F
         _figure("Hits at risk of being stale", gain["risk"], formats.number, less="fewer"),
     ]
     if billed := gain.get("billedMs"):
-        figures.insert(0, _bill(billed, gain.get("money")))
+        text, note = describe_bill(billed, money := gain.get("money"))
+        centre = sum(Decimal(value) for name, value in (money or billed).items() if name in {"low", "high"})
+        figures.insert(0, Figure(name="On the bill", text=text, note=note, is_bad=centre > 0))
     return figures
 
 
@@ -210,11 +212,12 @@ def figures_of_replay(result: Mapping[str, Any], *, purpose: str = "") -> list[F
     return figures_of(gain, time=time_of(purpose))
 
 
-def _bill(billed: Mapping[str, Any], money: Mapping[str, Any] | None) -> Figure:
+def describe_bill(billed: Mapping[str, Any], money: Mapping[str, Any] | None) -> tuple[str, str | None]:
+    """Say a change of the bill (``billedMs`` of a gain, and its money), and the bounds of a likely one."""
     if not money:
-        return _figure("On the bill", billed, formats.duration)
+        return describe_change(billed, formats.duration)
     ends = {name: Decimal(money[name]) for name in ("low", "high")}
-    return _figure("On the bill", ends, lambda value: f"{value:,f}", unit=f" {money['currency']}")
+    return describe_change(ends, lambda value: f"{value:,f}", unit=f" {money['currency']}")
 
 
 def _figure(
@@ -223,11 +226,10 @@ def _figure(
     show: Callable[[Any], str],
     *,
     less: str = "less",
-    unit: str = "",
     is_good: bool = False,
 ) -> Figure:
     """Return the figure of a change. ``is_good`` if more is good."""
-    text, note = describe_change(bounds, show, less=less, unit=unit)
+    text, note = describe_change(bounds, show, less=less)
     centre = middle(bounds)
     return Figure(name=name, text=text, note=note, is_bad=centre < 0 if is_good else centre > 0)
 

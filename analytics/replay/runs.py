@@ -10,7 +10,7 @@ from uuid import UUID
 import msgspec
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Exists, OuterRef
+from django.db.models import Exists, F, OuterRef
 from msgspec import Meta
 
 from accounts.events import record_event
@@ -24,6 +24,7 @@ from accounts.tenants.listing import require_live_tenant
 from analytics.models import Recommendation, ReplayRun
 from analytics.replay.execution import Request, collect_input
 from analytics.replay.figures import Figure, ReplayRow, figures_of_replay, rows_of_replay
+from analytics.replay.names import describe_outcome, name_replays
 from analytics.replay.result import (
     Calibration,
     EvidenceQuery,
@@ -52,7 +53,7 @@ from tenantadmin.lib.core.structs import Count, JsonStruct, one_of, sent_as
 from tenantadmin.lib.core.timestamps import Timestamp, now
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
     from datetime import date
 
     from django.db.models import QuerySet
@@ -119,6 +120,10 @@ class ReplaySummary(JsonStruct):
     """A replay without its result."""
 
     replay_id: UUID
+    name: Annotated[str, Meta(description="What was replayed, for people to read.")]
+    outcome: Annotated[
+        str | None, Meta(description="What the rules change, in a few words. Null until it is done.")
+    ] = None
     tenant_id: UUID
     state: Annotated[str, one_of(REPLAY_STATES)]
     progress: Annotated[float, Meta(ge=0, le=1)]
@@ -333,9 +338,18 @@ def read_replay(*, tenant_id: UUID, replay_id: UUID) -> ReplayRun:
     return run
 
 
+#: What `describe_outcome` reads of a result.
+_PARTS: Final = {
+    "saved": "total__savedMs",
+    "saved_before": "against__total__savedMs",
+    "billed": "billed__gain",
+}
+
+
 def list_replays(*, tenant_id: UUID) -> QuerySet[ReplayRun]:
-    """Return a tenant's runs, newest first, without their results."""
-    return ReplayRun.objects.filter(tenant_id=tenant_id).defer("result", "rules")
+    """Return a tenant's runs, newest first, without their results but for what `describe_outcome` reads."""
+    parts = {name: F(f"result__{path}") for name, path in _PARTS.items()}
+    return ReplayRun.objects.filter(tenant_id=tenant_id).defer("result", "rules").annotate(**parts)
 
 
 def delete_old_replays() -> None:
@@ -352,13 +366,20 @@ def delete_old_replays() -> None:
         finished.filter(tenant_id=tenant_id).exclude(pk__in=list(kept)).delete()
 
 
-def replay_etag(run: ReplayRun, outdated: Outdated) -> str:
-    """Return the entity tag of a run."""
-    return strong_etag("replay", run.pk, f"{run.state}-{run.progress}-{run.finished_at}", *outdated.reasons)
+def replay_etag(run: ReplayRun, outdated: Outdated, name: str) -> str:
+    """Return the entity tag of a run and its name."""
+    return strong_etag(
+        "replay", run.pk, f"{run.state}-{run.progress}-{run.finished_at}", *outdated.reasons, name
+    )
 
 
-def describe_replay(run: ReplayRun, outdated: Outdated | None = None, *, purpose: str = "") -> dict[str, Any]:
-    """Return a `Replay`: a run with its stored result, if it has one, judged (`judge`)."""
+def describe_replay(
+    run: ReplayRun, outdated: Outdated | None = None, *, purpose: str = "", name: str | None = None
+) -> dict[str, Any]:
+    """Return a `Replay`: a run with its stored result, if it has one, judged (`judge`).
+
+    ``name`` is that of `name_replays`, if it is known.
+    """
     judged: dict[str, Any] = {}
     if run.result is not None:
         judgement = judge(run.result, purpose=purpose, outdated=outdated)
@@ -373,13 +394,24 @@ def describe_replay(run: ReplayRun, outdated: Outdated | None = None, *, purpose
             "byRule": msgspec.to_builtins(rows_of_replay(run.result, names)),
             "notes": describe_notes(run.result),
         }
-    return {**msgspec.to_builtins(summarize_replay(run)), **judged}
+    return {**msgspec.to_builtins(summarize_replay(run, name or name_replays([run])[run.pk])), **judged}
 
 
-def summarize_replay(run: ReplayRun) -> ReplaySummary:
-    """Return a run without its result."""
+def summarize_replays(runs: Collection[ReplayRun]) -> list[ReplaySummary]:
+    """Return runs of `list_replays`, without their results."""
+    names = name_replays(runs)
+    return [
+        summarize_replay(run, names[run.pk], **{name: getattr(run, name) for name in _PARTS}) for run in runs
+    ]
+
+
+def summarize_replay(
+    run: ReplayRun, name: str, *, saved: Any = None, saved_before: Any = None, billed: Any = None
+) -> ReplaySummary:
+    """Return a run without its result. The last arguments are those of `describe_outcome`, if it is done."""
     days = {"from": run.first_day.isoformat(), "to": run.last_day.isoformat()}
     window = ReplayWindow(
         from_=run.first_day, to=run.last_day, warmup_days=run.warmup_days, text=describe_days(days)
     )
-    return ReplaySummary.of(run, window=window, error=run.error or None)
+    outcome = saved and describe_outcome(saved=saved, saved_before=saved_before, billed=billed)
+    return ReplaySummary.of(run, name=name, outcome=outcome, window=window, error=run.error or None)

@@ -341,6 +341,7 @@ _ORDERS: Final[dict[StatementOrder, str]] = {
 _PART, _RULE, _MAIN, _STATUS = (
     f"getvariable('{name}')::VARCHAR" for name in ("part", "rule", "main_rule", "status")
 )
+_HASHES: Final = "getvariable('hashes')::VARCHAR[]"
 _QUERY: Final = f"""
     SELECT *, count(*) OVER () AS total FROM (
         SELECT replace(statement::VARCHAR, '-', '') AS queryHash,
@@ -363,6 +364,7 @@ _QUERY: Final = f"""
         SELECT replace(statement::VARCHAR, '-', '') AS queryHash, main_rule AS mainRule FROM {MAIN_RULES}
     ) USING (queryHash)
     WHERE ({_STATUS} IS NULL OR cacheStatus = {_STATUS})
+        AND ({_HASHES} IS NULL OR list_contains({_HASHES}, queryHash))
         AND ({_RULE} IS NULL OR coalesce(matchedRule, '{NO_RULE}') = {_RULE})
         AND ({_MAIN} IS NULL OR coalesce(mainRule, '{NO_RULE}') = {_MAIN})
     ORDER BY {{order}}, queryHash LIMIT {{limit}}
@@ -420,11 +422,19 @@ class StatementFilter:
     #: The id of the rule of `MAIN_RULES`, or `NO_RULE`.
     main_rule: str | None = None
     status: str | None = None
+    #: The MD5 of each statement that may be listed.
+    hashes: Sequence[str] | None = None
 
-    def values(self) -> dict[str, str | None]:
+    def values(self) -> dict[str, str | Sequence[str] | None]:
         """Return the values of the variables that the query reads."""
         part = None if self.statement is None else fold_case(self.statement)
-        return {"part": part, "rule": self.rule, "main_rule": self.main_rule, "status": self.status}
+        return {
+            "part": part,
+            "rule": self.rule,
+            "main_rule": self.main_rule,
+            "status": self.status,
+            "hashes": self.hashes,
+        }
 
 
 def list_statements(

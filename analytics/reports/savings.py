@@ -10,6 +10,7 @@ from datetime import date
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias, get_args
 
 import duckdb
+import msgspec
 from django.conf import settings
 from msgspec import Meta
 
@@ -19,6 +20,7 @@ from analytics.models import DayRollup
 from analytics.numbers.executions import EXECUTIONS
 from analytics.numbers.store import cache_document, ended_after, forget_document, get_cached, new_engine
 from analytics.numbers.tables import ROLLUP_VERSION, rate
+from analytics.reports.activity import read_activity
 from analytics.reports.reading import ReportQuery
 from analytics.reports.savings_sql import (
     KEPT_SAVINGS_SQL,
@@ -47,6 +49,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from uuid import UUID
 
+    from analytics.reports.activity import ActivityTotal
     from logs.audit import Reader
 
 
@@ -120,6 +123,9 @@ class SavingsOfRule(JsonStruct):
 class SavingsText(JsonStruct):
     """What the numbers mean, in the words of dashboard and staff pages. It uses the price of the last day."""
 
+    headline: Annotated[
+        str | None, Meta(description="What people felt and what was saved, in one line. Absent without hits.")
+    ] = None
     explanation: str
     bill: Annotated[str, Meta(description="Beside what is saved on the bill.")]
     time: Annotated[str, Meta(description="Beside the warehouse time that is saved.")]
@@ -169,8 +175,12 @@ def savings_document(
     pricing: Pricing,
     prices: Sequence[Mapping[str, Any]],
     sql: str,
+    activity: ActivityTotal | None = None,
 ) -> Savings:
-    """Return the document for the rows of the published query. ``prices`` are ``pricing`` as it is stored."""
+    """Return the document for the rows of the published query. ``prices`` are ``pricing`` as it is stored.
+
+    ``activity`` has the answers of the same days, if their summaries are built.
+    """
     awake: dict[_Scope, dict[tuple[str | None, date], int]] = defaultdict(dict)
     busy: dict[_Scope, dict[tuple[str | None, date], int]] = defaultdict(dict)
     by_hour: dict[_Scope, dict[int, int]] = defaultdict(dict)
@@ -221,7 +231,11 @@ def savings_document(
         pricing=[dict(price) for price in prices],
         window=window,
         total=total,
-        text=_text_of(total, pricing.on(window.to), price=price, unmeasured=unmeasured, share=share),
+        text=msgspec.structs.replace(
+            _text_of(total, pricing.on(window.to), price=price, unmeasured=unmeasured, share=share),
+            headline=activity
+            and _describe_answers(activity, total, pricing.currency, spared=sum(rule.hits for rule in rules)),
+        ),
         days=[SavingsOfDay(day=day, **of_days([day])) for day in days] if step == "day" else None,
         months=[SavingsOfMonth(month=month, **of_days(own)) for month, own in _by_month(days).items()]
         if step == "month"
@@ -316,6 +330,26 @@ def _text_of(
     )
 
 
+def _describe_answers(
+    activity: ActivityTotal, total: SavingsTotal, currency: str | None, *, spared: int
+) -> str | None:
+    """Say how many answers came how fast, the waiting that was spared, and the money; None without hits.
+
+    Without the cache, hits would have taken the mean warehouse time of the requests that were spared.
+    """
+    hits, ms = activity.hits, activity.hit_response_ms
+    mean = total.saved.busy_ms / spared if spared else 0
+    if ms is None or mean <= ms:
+        return None
+    money = total.saved.money
+    saved = f"; {formats.money(money, currency)}" if money is not None and currency else ""
+    answers = formats.count(hits + activity.stored_misses + activity.not_cached, "answer")
+    return (
+        f"{answers}; {formats.number(hits)} in {formats.duration(ms)} instead of {formats.duration(mean)}: "
+        f"{formats.duration(hits * (mean - ms))} of waiting spared{saved}."
+    )
+
+
 def _figures(bill: Bill, days: Sequence[date], pricing: Pricing) -> SavingsFigures:
     amount = bill.amount(days)
     return SavingsFigures(
@@ -341,7 +375,7 @@ MAX_DAYS: Final = 366
 Step: TypeAlias = Literal["day", "month"]
 STEPS: Final[tuple[Step, ...]] = get_args(Step)
 #: Raise it when the document changes, so that documents that were kept before are not served.
-_VERSION: Final = 6
+_VERSION: Final = 7
 _ATTEMPTS: Final = 2
 
 
@@ -371,7 +405,7 @@ class SavingsSource:
     @property
     def etag(self) -> str:
         builds = [(day.isoformat(), build) for day, build, *_ in self.partitions]
-        parts = (_VERSION, self.tenant, self.first, self.last, self.step)
+        parts = (_VERSION, self.tenant, self.first, self.last, self.step, self.kept is None)
         return strong_etag(*parts, json.dumps([self.prices, builds], sort_keys=True))
 
     @property
@@ -537,6 +571,10 @@ def _make_document(source: SavingsSource, rows: Iterable[Mapping[str, Any]], *, 
         pricing=Pricing.of(source.prices),
         prices=source.prices,
         sql=_fill(SAVINGS_SQL, source),
+        # Days of an earlier release have no sums yet.
+        activity=None
+        if source.kept is None
+        else read_activity(source.tenant, first=source.first, last=source.last).total,
     )
 
 

@@ -16,6 +16,7 @@ from analytics.reports.explain import describe_reasons
 from logs.audit import REQUESTS_KEY, record_read
 from logs.columns import CACHE_STATUSES
 from logs.definitions import STORED_MISS
+from logs.programs import NO_PROGRAM, PROGRAM
 from logs.quoting import quote_value
 from rules.conditions.patterns import fold_case, fold_case_sql
 from tenantadmin.lib.core.structs import Count, JsonStruct, one_of
@@ -112,6 +113,8 @@ class TrafficFilter:
     statement: str | None = None
     query_hash: str | None = None
     min_ms: int | None = None
+    #: A name of `PROGRAM`, or `NO_PROGRAM`.
+    program: str | None = None
 
     def is_broad(self) -> bool:
         """Return True if most requests are likely to fit, and it costs little to see which do."""
@@ -125,12 +128,19 @@ class TrafficFilter:
             found.append("matchedRule IS NULL")
         elif self.rule is not None:
             found.append(f"matchedRule = {quote_value(self.rule)}")
+        if self.program is not None:
+            found.append(program_condition(self.program))
         if self.statement is not None:
             part = quote_value(fold_case(self.statement))
             found.append(f"contains({fold_case_sql('standardizedSql')}, {part})")
         if self.min_ms is not None:
             found.append(f"responseTimeMs >= {self.min_ms}")
         return found
+
+
+def program_condition(program: str) -> str:
+    """Return the SQL condition for requests of a program."""
+    return f"{PROGRAM} IS NULL" if program == NO_PROGRAM else f"{PROGRAM} = {quote_value(program)}"
 
 
 class _Order:

@@ -114,8 +114,10 @@ _GROUPS: Final = {
     "dismissRecommendation reopenRecommendation": WILDCARD | ACCOUNT,
     "listPublishedQueries": SIGNED_IN | EVERY_PAT,
     "verifyDocument": ANALYST,
-    "getSavings getStaleReport getActivity getRuleActivity listStatements": pat("analytics:read"),
-    "getLeaksReport": frozenset({"PAT analytics:users"}),
+    "getSavings getStaleReport getActivity getRuleActivity listPrograms listStatements": pat(
+        "analytics:read"
+    ),
+    "getLeaksReport listUserActivity": frozenset({"PAT analytics:users"}),
     "getTimeline": ANALYST | WILDCARD | ACCOUNT,
     "previewInvalidation previewTableInvalidation": pat("cache-admin"),
     "getDailyDigest getWeeklyDigest": pat("analytics:read"),

@@ -48,7 +48,15 @@ _VALUES = {
 _QUERIES = {
     **dict.fromkeys(("diffConfig", "diffRules", "diffAccount"), "?from=0&to=0"),
     **dict.fromkeys(
-        ("getStaleReport", "getLeaksReport", "getSavings", "getTimeline", "listStatements"),
+        (
+            "getStaleReport",
+            "getLeaksReport",
+            "getSavings",
+            "getTimeline",
+            "listPrograms",
+            "listStatements",
+            "listUserActivity",
+        ),
         "?from=2026-01-01&to=2026-01-02",
     ),
 }

@@ -46,7 +46,7 @@ OLD: Final = (
         "tenant",
         "figures of days, of rules and of statements, changes, the verdict, savings, FQDNs",
         ALL,
-        "getActivity getTimeline getRuleActivity listStatements getVerdict getSavings getSetup "
+        "getActivity getTimeline getRuleActivity listPrograms listStatements getVerdict getSavings getSetup "
         "getDailySummary getMonthlySummary getYearlySummary getRuleEffectiveness",
     ),
     Shown("tenant-rules tenant-rules-add tenant-rule", "rules and drafts", ALL, "getTenantRules listDrafts"),
@@ -85,6 +85,7 @@ OLD: Final = (
     Shown("tenant-digests", "digests", ALL, "getDailyDigest getWeeklyDigest"),
     Shown("tenant-reports", "hits that were older than their tables", ALL, "getStaleReport"),
     Shown("tenant-reports", "users whose results others got", ACCESS, "getLeaksReport"),
+    Shown("tenant-reports", "which users ask, and what they cost", ACCESS, "listUserActivity"),
     Shown("tenant-savings", "what the cache saves on the bill", ALL, "getSavings"),
     Shown("tenant-verify", "whether a document equals the log", ACCESS, "verifyDocument"),
     Shown("tenant-alerts", "alerts", ALL, "listAlerts getAlert listAlertHistory listAlertDeliveries"),

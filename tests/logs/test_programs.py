@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import duckdb
 import pytest
 
-from logs.programs import name_program
+from logs.programs import PROGRAM, name_program
 
 
 @pytest.mark.parametrize(
@@ -37,3 +38,24 @@ from logs.programs import name_program
 )
 def test_what_they_sent(sent: str | None, name: str | None) -> None:
     assert name_program(sent) == name
+
+
+@pytest.mark.parametrize(
+    ("sent", "name"),
+    [
+        ("PyDatabricksSqlConnector/4.9.0 (dbt-databricks/1.12.8)", "dbt"),
+        ("PyDatabricksSqlConnector/4.9.0", "Databricks SQL Connector for Python"),
+        ("PostgreSQL JDBC Driver", "PostgreSQL JDBC driver"),
+        ("Tableau/2024.2 ODBC/3.3.2", "Tableau"),
+        ("Metabase v0.50.10 [5d1c2b1e]", "Metabase"),
+        ("Mozilla/5.0 (X11; Linux x86_64)", "a web browser"),
+        ("nightly load 7", "nightly load"),
+        ("dbt-cloud", "dbt-cloud"),
+        ("/4", "/4"),
+        ("", None),
+        (None, None),
+    ],
+)
+def test_programs_are_counted_without_their_version(sent: str | None, name: str | None) -> None:
+    row = duckdb.execute(f"SELECT {PROGRAM} FROM (SELECT ? AS userAgent)", [sent]).fetchone()
+    assert row == (name,)

@@ -1,7 +1,7 @@
 // Charts by Chart.js, with changes as lines.
 
 import { loadScript } from "./config.js";
-import { duration } from "./format.js";
+import { duration, percent } from "./format.js";
 import { h, table, text } from "./ui.js";
 
 /** Load Chart.js, once. */
@@ -171,16 +171,20 @@ function settings(labels, series, marks, press) {
         },
         ...(right && {
           right: {
-            min: 0,
-            max: 1,
             position: "right",
             border: { display: false },
             grid: { display: false },
-            ticks: {
-              ...ticks,
-              stepSize: 0.25,
-              callback: (/** @type {number} */ value) => `${value * 100}%`,
-            },
+            ...(right.show === percent
+              ? {
+                  min: 0,
+                  max: 1,
+                  ticks: {
+                    ...ticks,
+                    stepSize: 0.25,
+                    callback: (/** @type {number} */ value) => `${value * 100}%`,
+                  },
+                }
+              : { beginAtZero: true, ticks: { ...ticks, maxTicksLimit: 6, callback: right.show } }),
           },
         }),
       },

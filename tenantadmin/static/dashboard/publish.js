@@ -239,14 +239,15 @@ export async function reviewRules(context, stored, rules, saved) {
  * @param {Context} context
  * @param {Contract.ReplaySubject & {from?: string, to?: string}} subject replay it, on the last
  *   seven days if it names none
+ * @param {Texts} [next] what the page of the replay does when it is done
  */
-export async function startReplay({ tenant, go }, subject) {
+export async function startReplay({ tenant, go }, subject, next) {
   const last = yesterday();
   const { replayId, finishedAt } = await call("POST /tenants/{tenant}/replays", {
     tenant,
     body: { from: addDays(last, -6), to: last, ...subject },
   });
-  go(to(tenant, `replays/${replayId}`));
+  go(to(tenant, `replays/${replayId}`, next));
   if (finishedAt)
     notify(`This replay, made ${ago(finishedAt)}, is of the same rules and days: it is current.`);
 }

@@ -6,9 +6,9 @@ import { button, checkbox, fill, h } from "./ui.js";
 
 /**
  * @param {Context} context
- * @param {Contract.Recommendation[]} may those that can be taken: one alone has buttons of its own
- * @returns {{tick: (one: Contract.Recommendation) => Child, bar: Child}} the box of each, and what
- *   to do with those that are ticked
+ * @param {Contract.Recommendation[]} may those that can be taken
+ * @returns {{mayChoose: boolean, tick: (one: Contract.Recommendation) => Child, bar: Child}} the
+ *   box of each, and what to do with those that are ticked
  */
 export function takeTogether(context, may) {
   const { tenant } = context;
@@ -20,18 +20,23 @@ export function takeTogether(context, may) {
       tenant,
       body: { recommendations: [...chosen] },
     });
-    await startReplay(context, { draftId });
+    await startReplay(context, { draftId }, { then: "review" });
   };
   const update = () => {
     bar.hidden = !chosen.size;
     fill(
       bar,
-      h("strong.grow", { role: "status" }, `${chosen.size} chosen: one draft, published once`),
-      button("Replay them together", make, "primary"),
+      h(
+        "span.grow",
+        { role: "status" },
+        h("strong", `${chosen.size} chosen`),
+        ": one replay of all together, published once",
+      ),
+      button("Replay and publish", make, "primary"),
     );
   };
   const tick = (/** @type {Contract.Recommendation} */ one) => {
-    if (may.length < 2 || !may.includes(one)) return null;
+    if (!may.includes(one)) return null;
     const box = checkbox("chosen", false, {
       "aria-label": `Choose ${one.title}`,
       onchange: () => {
@@ -39,7 +44,7 @@ export function takeTogether(context, may) {
         update();
       },
     });
-    return h("label.check", box, "Choose");
+    return h("label.check", box);
   };
-  return { tick, bar };
+  return { mayChoose: may.length > 0, tick, bar };
 }

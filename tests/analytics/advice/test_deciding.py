@@ -13,7 +13,7 @@ import msgspec
 import pytest
 from django.db import connection
 
-from accounts.models import Event, Revision
+from accounts.models import Event, Revision, Tenant
 from analytics.advice import recommend
 from analytics.advice.follow import read_rule_change
 from analytics.advice.proposal import RuleEdit
@@ -205,6 +205,32 @@ def test_one_draft_has_several_and_publishing_it_accepts_all(
     change = read_rule_change(shorter)
     assert change is not None
     assert change.rules == [complete_rule(cached("a", "m.a")), rules[1]]
+
+
+def test_after_a_publication_the_others_are_searched_again_and_can_be_accepted(
+    tenant: UUID, client: ApiClient
+) -> None:
+    (found,) = search(tenant)
+    rule = complete_rule(cached("other", "m.other"))
+    other = factories.recommendation(
+        Tenant.objects.get(pk=tenant),
+        fingerprint="other",
+        seq=found.seq,
+        rules=[rule],
+        patch=[{"op": "insert", "ruleId": "other", "before": None, "rule": rule}],
+    )
+    draft = client.post(
+        f"/tenants/{tenant}/recommendations/drafts", {"recommendations": [str(other.pk)]}
+    ).json()
+    publish_draft(tenant_id=tenant, draft_id=UUID(draft["draftId"]), actor="b@example.org")
+    found.refresh_from_db()
+    assert found.pk in find_outdated([found])
+    # Nobody asked for it, and a worker takes it at once.
+    assert [row.pk for row in MININGS.take(limit=9)] == [tenant]
+    run_mining(default_store(), tenant_id=tenant)
+    found.refresh_from_db()
+    assert find_outdated([found]) == set()
+    assert [rule["id"] for rule in accept(found).rules] == ["other", "cache-m-ads"]
 
 
 def test_those_that_exclude_each_other_are_named_and_nothing_is_drafted(

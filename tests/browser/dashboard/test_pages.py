@@ -33,7 +33,7 @@ from tests.browser.dashboard.watching import edit
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from playwright.sync_api import Page
+    from playwright.sync_api import Locator, Page
 
     from tests.browser.dashboard.demo import Demo
 
@@ -59,6 +59,7 @@ def test_tenants_and_overview(demo: Demo, home: str, open_as: Callable[..., Any]
             "GET /tenants/T/timeline",
             "GET /tenants/T/savings",
             "GET /tenants/T/verdict",
+            "GET /tenants/T/activity/programs",
             "GET /tenants/T/setup",
         ]
         expect(page.locator(".verdict strong").first).to_have_text(read_verdict(UUID(demo.tenant)).text)
@@ -556,7 +557,8 @@ def test_several_recommendations_are_one_draft(demo: Demo, home: str, open_as: C
         for name in ("one", "two", "three", "three"):
             page.get_by_label(f"Choose Cache s.{name}", exact=True).click()
         expect(page.locator(".bar")).to_contain_text("2 chosen")
-        page.click("text=Replay them together")
+        expect(page.locator("tbody tr").first).to_contain_text("adds 1 rule")
+        page.click("text=Replay and publish")
         page.wait_for_url("**/replays/*")
     draft = RuleDraft.objects.get(name="Cache s.one and 1 more")
     assert [rule["id"] for rule in draft.rules][-2:] == ["one", "two"]
@@ -596,9 +598,17 @@ def test_recommendations_are_drafted_accepted_and_dismissed(
     other.save()
     Mining.objects.update_or_create(tenant_id=demo.tenant, defaults={"state": Mining.State.QUEUED})
     with open_as(demo.owner, home, f"/t/{demo.tenant}/recommendations") as dashboard:
-        page = dashboard.page
-        card = "section:has-text('Cache s.{}')"
-        page.wait_for_selector(f"{card.format('accepted')} >> text=Compared with other ways")
+        page: Page = dashboard.page
+
+        def row(name: str) -> Locator:
+            return page.locator(f"tr:not(.below):has-text('Cache s.{name}')")
+
+        def open_row(name: str) -> Locator:
+            row(name).locator("summary").click()
+            return page.locator(f"tr:has-text('Cache s.{name}') + tr.below")
+
+        accepted = open_row("accepted")
+        accepted.locator("text=Compared with other ways").wait_for()
         assert faults_of_width(page, "#view") == {}
         expect(page.locator(".callout.warn")).to_contain_text("cannot be accepted: a new search is running.")
         Mining.objects.filter(tenant_id=demo.tenant).delete()
@@ -606,37 +616,43 @@ def test_recommendations_are_drafted_accepted_and_dismissed(
         page.reload()
         expect(page.locator(".callout.warn")).to_contain_text("and cannot be accepted: search again")
         # What came since the last visit is marked, and nothing else.
-        marked = page.locator("main section:has(.badge:text('new since your last visit'))")
+        marked = page.locator("main tr:has(.badge:text('new since your last visit'))")
         expect(marked).to_have_count(1)
         expect(marked).to_contain_text("Cache s.late")
         expect(page.locator("main")).to_contain_text(", 1 new)")
         late.delete()
-        expect(page.locator(f"{card.format('dismissed')} >> button:text('Accept')")).to_have_count(0)
-        page.click(f"{card.format('drafted')} >> button:text('Make a draft')")
-        page.wait_for_selector("h1:text('Draft')", state="attached")
-        assert [rule["id"] for rule in rules_in_editor(page)][-1] == "drafted"
-        expect(page.locator("section:has-text('What it changes') h3")).to_contain_text("drafted")
-        dashboard.back()
-        expect(page.locator(f"{card.format('drafted')} >> .badge >> nth=1")).to_have_text("drafted")
-        page.click(f"{card.format('dismissed')} >> button:text('Dismiss')")
+        # Of other rules: it is dismissed, and neither chosen nor accepted.
+        expect(row("dismissed").locator("[name=chosen]")).to_have_count(0)
+        dismissed = open_row("dismissed")
+        expect(dismissed.locator("button:text('Accept')")).to_have_count(0)
+        dismissed.locator("button:text('Dismiss')").click()
         page.fill("dialog input[name=reason]", "It changes too often.")
         page.fill("dialog input[name=until]", "2030-01-02")
         page.click("dialog .primary")
         page.wait_for_selector("text=Earlier (1)")
-        expect(page.locator(card.format("dismissed"))).to_have_count(0)
+        expect(row("dismissed")).to_have_count(0)
         expect(page.locator(".callout.warn")).to_have_count(0)
+        open_row("drafted").locator("button:text('Make a draft')").click()
+        page.wait_for_selector("h1:text('Draft')", state="attached")
+        assert [rule["id"] for rule in rules_in_editor(page)][-1] == "drafted"
+        expect(page.locator("section:has-text('What it changes') h3")).to_contain_text("drafted")
+        dashboard.back()
+        expect(row("drafted").locator(".badge >> nth=1")).to_have_text("drafted")
         # Each way has its own buttons, and there are no others.
-        expect(page.locator(f"{card.format('accepted')} >> button:text('Accept')")).to_have_count(2)
-        expect(page.locator(f"{card.format('accepted')} >> tr >> button:text('Accept')")).to_have_count(2)
-        page.click(f"{card.format('accepted')} >> summary")
-        expect(page.locator(f"{card.format('accepted')} >> [aria-label='Rows: all'] td")).to_have_text(["1"])
-        page.click(f"{card.format('accepted')} >> tr:has-text('per user') >> button:text('Accept')")
+        open_row("accepted")
+        expect(accepted.locator("button:text('Accept')")).to_have_count(2)
+        expect(accepted.locator("tr >> button:text('Accept')")).to_have_count(2)
+        accepted.locator("summary").click()
+        expect(accepted.locator("[aria-label='Rows: all'] td")).to_have_text(["1"])
+        accepted.locator("tr:has-text('per user') >> button:text('Accept')").click()
         expect(page.locator("dialog pre")).to_contain_text('"varyBy"')
         expect(page.locator("dialog")).to_contain_text("Predicted by a replay of")
         page.click("dialog .primary")
-        page.wait_for_selector("text=Earlier (2)")
-        page.wait_for_selector("text=Its effect is measured after three whole days.")
-        assert page.inner_text(f"{card.format('dismissed')} >> dd >> nth=-1").endswith(
+        page.wait_for_selector("text=1 accepted recommendation. Effects are measured after three whole days.")
+        expect(row("accepted")).to_contain_text(demo.owner.email)
+        open_row("accepted").locator("text=Its effect is measured after three whole days.").wait_for()
+        page.click("text=Earlier (1)")
+        expect(open_row("dismissed").locator("dd >> nth=-1")).to_contain_text(
             ": It changes too often. (until Wed, 2 Jan 2030)"
         )
     for recommendation in found.values():

@@ -169,12 +169,13 @@ def test_a_recommendation_is_accepted(
         clicks.find_other("recommendations wareh", "/open/")
         page.fill("[name=reason]", "saves time")
         clicks.click("button.button:has-text('Open')")
+        clicks.click("main .statement summary")
         page.wait_for_selector("text=≈ 50 more")
         clicks.click("main button:text-is('Accept')")
         expect(page.locator("dialog pre")).to_contain_text('"ads"')
         clicks.click("dialog .foot button:has-text('Accept and publish')")
-        page.wait_for_selector("text=Its effect is measured after three whole days.")
-        assert clicks.count <= 5
+        page.wait_for_selector("text=Effects are measured after three whole days.")
+        assert clicks.count <= 6
     found.refresh_from_db()
     assert (found.state, found.accepted_seq) == ("accepted", 3)
     revision = Revision.objects.get(tenant_id=tenant.pk, kind="rules", seq=3)

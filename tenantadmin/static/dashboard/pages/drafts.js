@@ -1,6 +1,7 @@
 // Drafts of the rules, and the replays that were asked for.
 
 import { call } from "../api.js";
+import * as f from "../format.js";
 import { can } from "../people.js";
 import {
   a,
@@ -29,12 +30,10 @@ export const STATE = {
 
 /** @type {Show} */
 export async function show({ tenant, reload, go }) {
-  const [{ drafts }, { replays }, { recommendations }] = await Promise.all([
+  const [{ drafts }, { replays }] = await Promise.all([
     call("GET /config/tenants/{tenant}/rules/drafts", { tenant }),
     call("GET /tenants/{tenant}/replays", { tenant }),
-    call("GET /tenants/{tenant}/recommendations", { tenant }),
   ]);
-  const titles = new Map(recommendations.map((one) => [one.replayId, one.title]));
   const mayWrite = can(tenant, "write");
   const make = async () =>
     go(
@@ -80,37 +79,26 @@ export async function show({ tenant, reload, go }) {
       drafts,
       { none: "There are no drafts." },
     ),
-    listReplays(tenant, replays, drafts, titles),
+    listReplays(tenant, replays),
   );
 }
 
 /** What a draft is called that changes nothing yet. */
 const NEW = "New draft, without changes";
 
-/**
- * @type
- *   {(tenant: string, replays: Contract.ReplaySummary[], drafts?: Contract.DraftHead[],
- *   titles?: Map<string | null, string>) => HTMLElement}
- *   without `drafts` they are all of one draft; `titles` are those of recommendations, by replay
- */
-export const listReplays = (tenant, replays, drafts, titles) =>
+/** @type {(tenant: string, replays: Contract.ReplaySummary[]) => HTMLElement} */
+export const listReplays = (tenant, replays) =>
   tablePanel(
     "Replays",
     null,
     [
       {
-        head: "Days",
-        class: "nowrap",
-        cell: (row) => a(to(tenant, `replays/${row.replayId}`), row.window.text),
-      },
-      drafts !== undefined && {
         head: "Rules",
         class: "value",
-        cell: (row) =>
-          row.requestedBy === "system"
-            ? (titles?.get(row.replayId) ?? "a former recommendation")
-            : subject(row.subject, drafts),
+        cell: (row) => a(to(tenant, `replays/${row.replayId}`), row.name),
       },
+      { ...text("Days", "window", (days) => days.text), class: "nowrap" },
+      text("Result", "outcome", (outcome) => outcome ?? f.NONE),
       text("State", "state", (state) => badge(state, STATE[state])),
       age("Asked", "requestedAt"),
       text("By", "requestedBy", (by) => (by === "system" ? "the search for recommendations" : by)),
@@ -121,11 +109,3 @@ export const listReplays = (tenant, replays, drafts, titles) =>
 
 /** @param {{state: string} | null} run a replay or a search */
 export const isUnderWay = (run) => run?.state === "queued" || run?.state === "running";
-
-/** @param {Contract.ReplaySubject} of @param {Contract.DraftHead[]} [drafts] */
-export const subject = ({ seq, draftId }, drafts = []) =>
-  seq !== undefined
-    ? `revision ${seq}`
-    : !draftId
-      ? "rules that a program sent"
-      : drafts.find((one) => one.draftId === draftId)?.name || "a published or deleted draft";

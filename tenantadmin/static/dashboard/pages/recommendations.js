@@ -1,49 +1,34 @@
-// What the miner recommends: look at each, draft, accept or dismiss it; what it did once accepted.
+// What the search recommends, as one list: choose several, publish them together; what they did.
 
-import { call, hasStatus, rulesOf } from "../api.js";
-import { ruleDiff } from "../diff.js";
+import { details, accept, mayTake, OPEN } from "../advice.js";
+import { call } from "../api.js";
 import * as f from "../format.js";
 import { can } from "../people.js";
-import { askToPublish } from "../publish.js";
-import { validate } from "../ruleset.js";
 import { staff } from "../staff.js";
 import { takeTogether } from "../together.js";
 import { unseen } from "../visits.js";
 import {
-  a,
-  ask,
   badge,
   button,
-  code,
   empty,
-  facts,
-  failure,
-  field,
   fill,
-  fine,
   h,
-  input,
   notify,
   num,
+  opening,
   pageHead,
-  panel,
   revisionLink,
-  skeleton,
-  table,
   tablePanel,
   tabs,
   text,
   to,
 } from "../ui.js";
 import { isUnderWay } from "./drafts.js";
-import { figureTiles } from "./replay.js";
-import { statements } from "./reports.js";
 
 /** @typedef {Contract.Recommendation} Recommendation */
 
 /** @type {Texts} */
-const STATE = { open: "info", drafted: "info", accepted: "good", superseded: "warn" };
-const OPEN = new Set(["open", "drafted"]);
+const STATE = { drafted: "info", superseded: "warn" };
 /** @type {Texts} colours of purposes */
 const PURPOSE = {
   privacy: "bad",
@@ -51,18 +36,21 @@ const PURPOSE = {
   "saves money": "good",
   "saves time": "info",
 };
+/** @type {Texts} */
+const CONFIDENCE = { high: "good", medium: "info", low: "warn" };
 
 /** @type {Show} */
 export async function show(context) {
   const { tenant, query } = context;
-  const { recommendations, mining, possible } = await call(
+  const { recommendations, mining, possible, ledger } = await call(
     "GET /tenants/{tenant}/recommendations",
     { tenant },
   );
-  const isPast = query.get("show") === "past";
+  const view = query.get("show") ?? "open";
   const open = recommendations.filter(({ state }) => OPEN.has(state));
+  const accepted = recommendations.filter(({ state }) => state === "accepted");
+  const past = recommendations.filter(({ state }) => !OPEN.has(state) && state !== "accepted");
   const fresh = unseen(tenant, open);
-  const shown = isPast ? recommendations.filter((one) => !open.includes(one)) : open;
   const mine = async () => {
     await call("POST /tenants/{tenant}/recommendations", { tenant });
     notify("The log is being read.");
@@ -70,6 +58,7 @@ export async function show(context) {
   };
   const isMining = isUnderWay(mining);
   const progress = badge(`searching, ${f.percent(mining?.progress)}`, "info");
+  const isBehind = open.some((one) => one.outdated);
   // The page stays until the end: its buttons are used meanwhile.
   if (isMining)
     context.until(async () => {
@@ -77,11 +66,10 @@ export async function show(context) {
       fill(progress, `searching, ${f.percent(now?.progress)}`);
       return !isUnderWay(now);
     });
-  const report = mining?.report;
-  const together = takeTogether(
-    context,
-    can(tenant, "write") ? shown.filter((one) => mayTake(one, one) && one.state === "open") : [],
-  );
+  const replay = query.get("publish");
+  const published = replay && open.find((one) => one.replayId === replay);
+  if (published && mayTake(published, published) && can(tenant, "write"))
+    context.later(() => accept(context, published));
   return h(
     "div",
     pageHead(
@@ -98,67 +86,114 @@ export async function show(context) {
       [
         to(tenant, "recommendations"),
         `Open (${open.length}${fresh.length ? `, ${fresh.length} new` : ""})`,
-        !isPast,
+        view === "open",
+      ],
+      [
+        to(tenant, "recommendations", { show: "ledger" }),
+        `Accepted (${accepted.length})`,
+        view === "ledger",
       ],
       [
         to(tenant, "recommendations", { show: "past" }),
-        `Earlier (${recommendations.length - open.length})`,
-        isPast,
+        `Earlier (${past.length})`,
+        view === "past",
       ],
     ]),
     mining?.error && h("p.callout.bad", mining.error),
-    !isPast && possible && h("p.callout", possible),
-    !isPast &&
-      open.some((one) => one.outdated) &&
-      h(
-        "p.callout.warn",
-        "The rules have changed since the search. What it recommends would change the rules of before, and cannot be accepted: ",
-        isMining ? "a new search is running." : "search again.",
-      ),
-    shown.length
-      ? [
-          shown.map((one) => card(context, one, fresh.includes(one), together.tick(one))),
-          together.bar,
-        ]
-      : empty(
-          isPast
-            ? "There is nothing earlier."
-            : isMining
-              ? "The log is being read."
-              : "Nothing is recommended now.",
-        ),
-    !isPast && report?.notProposed.length
-      ? tablePanel(
-          "What was left alone, and why",
-          null,
-          [
-            { ...text("Why", "why"), class: "wide-cell" },
-            num("Statements", "statements"),
-            num("Requests", "requests"),
-            num("In the warehouse", "warehouseMs", f.duration),
+    view === "ledger"
+      ? listAccepted(context, accepted, ledger)
+      : view === "past"
+        ? listPast(context, past)
+        : [
+            possible && h("p.callout", possible),
+            isBehind &&
+              h(
+                "p.callout.warn",
+                "The rules have changed since the search. What it recommends would change the rules of before, and cannot be accepted: ",
+                isMining ? "a new search is running." : "search again.",
+              ),
+            open.length
+              ? listOpen(context, open, fresh)
+              : empty(isMining ? "The log is being read." : "Nothing is recommended now."),
+            leftAlone(mining?.report?.notProposed ?? []),
           ],
-          report.notProposed,
-          { label: "What was left alone", sorted: 3 },
-        )
-      : null,
   );
 }
 
 /**
  * @param {Context} context
- * @param {Recommendation} one
- * @param {boolean} isNew since the last visit
- * @param {Child} tick chooses it, with others
+ * @param {Recommendation[]} open those that make results right, then the greatest gain
+ * @param {Recommendation[]} fresh those that are new since the last visit
  */
-function card(context, one, isNew, tick) {
+function listOpen(context, open, fresh) {
   const { tenant } = context;
-  const { purpose = "" } = one;
-  return panel(
-    one.title,
+  const together = takeTogether(
+    context,
+    can(tenant, "write") ? open.filter((one) => mayTake(one, one) && one.state === "open") : [],
+  );
+  return [
+    tablePanel(
+      "What to change",
+      null,
+      [
+        together.mayChoose && { head: "Choose", hidden: true, cell: together.tick },
+        what(context, (one) => [
+          fresh.includes(one) && badge("new since your last visit", "info"),
+          badge(one.purpose ?? "", PURPOSE[one.purpose ?? ""]),
+          one.state !== "open" && badge(one.state, STATE[one.state]),
+          one.outdated && badge(`of revision ${one.basedOn.seq}`, "warn"),
+        ]),
+        summary("Gain", "gain"),
+        summary("Risk", "risk"),
+        summary("Effort", "effort"),
+        {
+          head: "Confidence",
+          cell: ({ summary: { confidence, bounds } }) =>
+            h("span", { title: bounds, tabindex: 0 }, badge(confidence, CONFIDENCE[confidence])),
+        },
+      ],
+      open,
+    ),
+    together.bar,
+  ];
+}
+
+/**
+ * @param {Context} context
+ * @param {Recommendation[]} accepted
+ * @param {string | null | undefined} ledger what they gained
+ */
+const listAccepted = (context, accepted, ledger) => [
+  ledger && h("p.callout", ledger),
+  tablePanel(
+    "Accepted",
+    null,
     [
-      isNew && badge("new since your last visit", "info"),
-      badge(purpose, PURPOSE[purpose]),
-      one.state !== "open" &&
+      what(context),
+      text("By", "decidedBy", (by) => (by === "system" ? "seen in the prices" : by)),
+      {
+        ...text("When", "decidedAt", f.ago),
+        cell: (one) => [
+          h("span", { title: f.when(one.decidedAt) }, f.ago(one.decidedAt)),
+          one.acceptedSeq && h("div.small", revisionLink(context.tenant, one.acceptedSeq)),
+        ],
+        class: "nowrap",
+      },
+      summary("Predicted", "gain"),
+      summary("Measured", "measured"),
+    ],
+    accepted,
+    { none: "Nothing was accepted yet." },
+  ),
+];
+
+/** @param {Context} context @param {Recommendation[]} past */
+const listPast = (context, past) =>
+  tablePanel(
+    "Dismissed or no longer found",
+    null,
+    [
+      what(context, (one) =>
         badge(
           one.state !== "superseded"
             ? one.state
@@ -167,265 +202,43 @@ function card(context, one, isNew, tick) {
               : "no longer found",
           STATE[one.state],
         ),
-      one.outdated && badge(`of revision ${one.basedOn.seq}`, "warn"),
-      tick,
+      ),
+      summary("Gain", "gain"),
+      text("Why", "reason"),
     ],
-    h(
-      "div.pad.stack",
-      h(
-        "ul.prose",
-        one.why.map((line) => h("li", line)),
-      ),
-      one.caveats.includes("row-level-security-invisible") &&
-        h(
-          "div.callout.warn",
-          "No statement tells whether the warehouse shows each user other rows. If it does, choose the change per user.",
-        ),
-      one.state !== "accepted" && predicted(one),
-      one.decidedAt &&
-        facts([
-          [
-            "Decided",
-            [
-              `${one.decidedBy ?? ""}, ${f.ago(one.decidedAt)}${one.reason ? `: ${one.reason}` : ""}`,
-              one.until && ` (until ${f.periodName(one.until)})`,
-              one.acceptedSeq && [", as ", revisionLink(tenant, one.acceptedSeq)],
-            ],
-          ],
-        ]),
-      one.state === "superseded" && h("p", one.reason),
-      one.alternatives.length > 0 && otherWays(context, one),
-      h(
-        "details",
-        h("summary.muted.small", "The rules, and the evidence"),
-        code(one.rules),
-        one.evidence.map((piece) => [rowsOf(piece), statements(tenant, [piece])]),
-      ),
-      one.state === "accepted"
-        ? effect(tenant, one)
-        : can(tenant, "write") && choices(context, one),
+    past,
+    { none: "There is nothing earlier." },
+  );
+
+/** @type {(context: Context, badges?: (one: Recommendation) => Child) => Column} */
+const what = (context, badges) => ({
+  head: "What",
+  class: "wide-cell",
+  cell: (one) =>
+    opening([h("strong", one.title), " ", badges?.(one), h("div.muted.small", one.why[0])], () =>
+      details(context, one),
     ),
-  );
-}
-
-/** @param {Contract.EvidenceRows} piece what its statement gave when the change was recommended */
-const rowsOf = ({ name, rows }) =>
-  table(
-    Object.keys(rows[0] ?? {}).map((key) =>
-      typeof rows[0][key] === "number"
-        ? num(headOf(key), key, key.endsWith("Ms") ? f.duration : f.number)
-        : { ...text(headOf(key), key, shown), class: "value" },
-    ),
-    rows,
-    { label: `Rows: ${name}`, none: "No rows." },
-  );
-
-/** @param {string} key a column of the log, or a number of a statement, such as `warehouseMs` */
-function headOf(key) {
-  if (key === "standardizedSql") return "Statement";
-  const words = key.replace(/Ms$/, "").replace(/[A-Z]/g, " $&").toLowerCase();
-  return words[0].toUpperCase() + words.slice(1);
-}
-
-/** @param {any} value */
-const shown = (value) =>
-  value === null ? f.NONE : typeof value === "string" ? value : JSON.stringify(value);
-
-/**
- * @param {Recommendation} one
- * @param {Contract.AdviceChange} [way] the recommended change or an alternative
- */
-const predicted = ({ basedOn: { window, seq }, ...one }, way = one) =>
-  h(
-    "div",
-    figureTiles(way.figures),
-    fine(
-      `Predicted by a replay of ${f.periodName(window.from)} to ${f.periodName(window.to)} with the rules of revision ${seq}.`,
-    ),
-  );
-
-/** @type {(one: Recommendation, way: Contract.AdviceChange) => boolean} */
-const mayTake = (one, way) => !one.outdated && way.patch.length > 0;
-
-/**
- * @type {(context: Context, one: Recommendation, way: Contract.AdviceChange) => Child} the buttons
- *   that take a change, if it is one of rules
- */
-const takes = (context, one, way) =>
-  mayTake(one, way) &&
-  h(
-    "div.row",
-    button("Accept", () => accept(context, one, way), way === one ? "primary" : ""),
-    one.state === "open" && button("Make a draft", () => draft(context, one, way)),
-  );
-
-/**
- * @param {Context} context
- * @param {Recommendation} one the recommended change beside its alternatives
- */
-function otherWays(context, one) {
-  const mayChoose = can(context.tenant, "write") && OPEN.has(one.state);
-  return h(
-    "div.ways",
-    h("h3", "Compared with other ways"),
-    table(
-      [
-        {
-          head: "Change",
-          class: "wide-cell",
-          cell: (way) => [
-            way === one ? h("strong", way.title) : way.title,
-            h("div.muted.small", way.why.at(-1) ?? ""),
-          ],
-        },
-        ...(one.figures ?? []).map(({ name: head }, index) => ({
-          head,
-          number: true,
-          cell: (/** @type {Contract.AdviceChange} */ way) => way.figures?.[index]?.text,
-        })),
-        { head: "Choose", hidden: true, cell: (way) => mayChoose && takes(context, one, way) },
-      ],
-      /** @type {Contract.AdviceChange[]} */ ([one, ...one.alternatives]),
-      { label: "Compared with other ways" },
-    ),
-  );
-}
-
-/**
- * @param {Context} context
- * @param {Recommendation} one
- * @param {Contract.AdviceChange} way the recommended change or an alternative
- */
-const choice = ({ tenant }, one, way) => ({
-  tenant,
-  recommendationId: one.recommendationId,
-  ...(way.variant && { variant: way.variant }),
 });
 
-/** @param {Context} context @param {Recommendation} one @param {Contract.AdviceChange} way */
-async function accept(context, one, way) {
-  const { tenant } = context;
-  const { rules } = await rulesOf(tenant);
-  const { changed = [] } = await validate(way.rules, rules);
-  const having = (/** @type {string} */ op) => way.patch.filter((one) => one.op === op);
-  await askToPublish({
-    context,
-    title: `Publish: ${way.title}?`,
-    action: "Accept and publish",
-    lint: null,
-    difference: ruleDiff({
-      added: having("insert").flatMap(({ rule }) => rule ?? []),
-      removed: rules.filter(({ id }) => having("remove").some((one) => one.ruleId === id)),
-      changed,
-      reordered: having("move").length > 0,
-    }),
-    isReplayOf: ({ replayId }) => way === one && replayId === one.replayId,
-    prediction: predicted(one, way),
-    run: (comment) =>
-      call("POST /tenants/{tenant}/recommendations/{recommendationId}/accept", {
-        ...choice(context, one, way),
-        comment,
-      }),
-    then: () => context.go(to(tenant, "recommendations", { show: "past" })),
-  });
-}
+/** @type {(head: string, key: string) => Column} a text of the summary */
+const summary = (head, key) => ({
+  head,
+  class: "value",
+  cell: (one) => one.summary[key] ?? f.NONE,
+});
 
-/** @param {Context} context @param {Recommendation} one @param {Contract.AdviceChange} way */
-async function draft(context, one, way) {
-  const made = await call(
-    "POST /tenants/{tenant}/recommendations/{recommendationId}/draft",
-    choice(context, one, way),
+/** @param {Contract.NotProposed[]} rows */
+const leftAlone = (rows) =>
+  rows.length > 0 &&
+  tablePanel(
+    "What was left alone, and why",
+    null,
+    [
+      { ...text("Why", "why"), class: "wide-cell" },
+      num("Statements", "statements"),
+      num("Requests", "requests"),
+      num("In the warehouse", "warehouseMs", f.duration),
+    ],
+    rows,
+    { label: "What was left alone", sorted: 3 },
   );
-  context.go(to(context.tenant, `drafts/${made.draftId}`));
-}
-
-/** @param {Context} context @param {Recommendation} one */
-function choices(context, one) {
-  const { tenant, reload } = context;
-  const path = { tenant, recommendationId: one.recommendationId };
-  const reason = input("reason", "", { maxlength: 500 });
-  const until = input("until", "", { type: "date", min: f.today() });
-  const dismiss = () =>
-    ask({
-      title: "Dismiss it?",
-      action: "Dismiss",
-      body: [
-        field("Why", reason),
-        field(
-          "Until",
-          until,
-          "Optional. It comes back on this day, or when it would save twice as much.",
-        ),
-      ],
-      then: reload,
-      run: () =>
-        call("POST /tenants/{tenant}/recommendations/{recommendationId}/dismiss", {
-          ...path,
-          body: { reason: reason.value.trim(), ...(until.value && { until: until.value }) },
-        }),
-    });
-  const reopen = async () => {
-    await call("POST /tenants/{tenant}/recommendations/{recommendationId}/reopen", path);
-    reload();
-  };
-  if (one.state === "dismissed") return h("div.row", button("Open again", reopen));
-  if (one.state === "superseded") return null;
-  return h(
-    "div.row",
-    one.kind === "auto-suspend" && h("a.button", { href: to(tenant, "config") }, "Configuration"),
-    !one.alternatives.length && takes(context, one, one),
-    one.draftId && h("a.button", { href: to(tenant, `drafts/${one.draftId}`) }, "Its draft"),
-    button("Dismiss", dismiss, "quiet"),
-  );
-}
-
-/** @param {number} ms */
-const saved = (ms) => f.saving(f.duration(ms));
-
-/**
- * @param {string} tenant
- * @param {Recommendation} one what it did, measured against a replay of the rules without it
- */
-function effect(tenant, one) {
-  const [box, later, never] = [
-    h("div", skeleton(1)),
-    h("p.muted", "Its effect is measured after three whole days."),
-    h(
-      "p.muted",
-      "The rules were written again before three whole days had passed, so there is nothing to measure.",
-    ),
-  ];
-  call("GET /tenants/{tenant}/recommendations/{recommendationId}/effect", {
-    tenant,
-    recommendationId: one.recommendationId,
-  }).then(
-    (found) => {
-      const { hits, savedMs, billedMs, period, state, closedBy } = found;
-      if (!period || !(hits || billedMs))
-        return fill(box, predicted(one), state === "closed" ? never : later);
-      const line = (
-        /** @type {Contract.EffectMeasure} */ it,
-        /** @type {(value: number) => string} */ show,
-      ) => [
-        h("strong", show(it.measured)),
-        ` (predicted for these days: ${show(it.predicted)}`,
-        it.beforeAfter !== null &&
-          `; before and after, not adjusted for traffic: ${show(it.beforeAfter)}`,
-        ")",
-        it.inconclusive && [" ", badge("inconclusive", "warn")],
-      ];
-      fill(
-        box,
-        facts([
-          ["Measured", `${f.number(period.days)} days from ${f.periodName(period.from)}`],
-          hits && ["Hits", line(hits, f.change)],
-          savedMs && ["Time saved", line(savedMs, saved)],
-          billedMs && ["Saved on the bill", line(billedMs, (less) => saved(-less))],
-          closedBy && ["Ended with", revisionLink(tenant, closedBy)],
-        ]),
-      );
-    },
-    (error) => fill(box, predicted(one), hasStatus(error, 404) ? later : failure(error)),
-  );
-  return box;
-}

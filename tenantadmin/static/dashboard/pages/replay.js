@@ -25,7 +25,7 @@ import {
   tiles,
   to,
 } from "../ui.js";
-import { STATE, isUnderWay, subject } from "./drafts.js";
+import { STATE, isUnderWay } from "./drafts.js";
 
 /** @typedef {Contract.Replay} Replay */
 
@@ -44,6 +44,9 @@ export async function show(context) {
       });
       await released(body);
       refill(body, page(context, run, rules));
+      const { draftId } = run.subject;
+      if (context.query.get("then") && draftId && run.judgement && run.judgement.tone !== "bad")
+        return context.go(to(tenant, `drafts/${draftId}`, { open: "review" }));
       if (isUnderWay(run)) context.later(poll, PAUSE_MS);
     } catch (error) {
       fill(body, failure(error, poll));
@@ -70,21 +73,29 @@ function page(context, run, rules) {
     [
       a(to(tenant, "drafts"), "Drafts and replay"),
       ` · ${run.window.text} · `,
-      draftId ? a(to(tenant, `drafts/${draftId}`), "the draft") : subject(run.subject),
+      draftId ? a(to(tenant, `drafts/${draftId}`), run.name) : run.name,
     ],
     can(tenant, "write") &&
       (isOpen
         ? button("Cancel", cancel)
-        : draftId &&
-          h(
-            `a.button${judgement?.tone === "bad" ? "" : ".primary"}`,
-            {
-              href: to(tenant, `drafts/${draftId}`, {
-                open: judgement?.isOutdated ? "replay" : "review",
-              }),
-            },
-            judgement?.isOutdated ? "Replay again" : "Review and publish",
-          )),
+        : run.requestedBy === "system"
+          ? judgement &&
+            !judgement.isOutdated &&
+            h(
+              `a.button${judgement.tone === "bad" ? "" : ".primary"}`,
+              { href: to(tenant, "recommendations", { publish: run.replayId }) },
+              "Publish",
+            )
+          : draftId &&
+            h(
+              `a.button${judgement?.tone === "bad" ? "" : ".primary"}`,
+              {
+                href: to(tenant, `drafts/${draftId}`, {
+                  open: judgement?.isOutdated ? "replay" : "review",
+                }),
+              },
+              judgement?.isOutdated ? "Replay again" : "Review and publish",
+            )),
   );
   if (isOpen) {
     return [

@@ -1,6 +1,7 @@
 // What the cache saves on the bill, by hour, by day and by rule.
 
 import { call } from "../api.js";
+import { callers } from "../callers.js";
 import { chart } from "../charts.js";
 import { readActivity } from "../days.js";
 import { nothingYet } from "../firsthour.js";
@@ -48,8 +49,9 @@ export async function show({ tenant, query, signal }) {
       },
     );
   if (from > today) return h("div", head(), empty("This period has not begun."));
-  const [rules, savings] = await Promise.all([
+  const [rules, { recommendations }, savings] = await Promise.all([
     readRules(tenant),
+    call("GET /tenants/{tenant}/recommendations", { tenant, state: "accepted" }),
     call("GET /tenants/{tenant}/savings", {
       tenant,
       from,
@@ -75,6 +77,12 @@ export async function show({ tenant, query, signal }) {
     name: "day" in one ? f.dayShort(one.day) : f.periodName(one.month),
     ...one,
   }));
+  const accepted = recommendations.map(({ title, decidedAt }) => ({
+    index: parts.findIndex((one) =>
+      decidedAt?.startsWith("day" in one ? one.day : "month" in one ? one.month : " "),
+    ),
+    text: `Accepted: ${title}`,
+  }));
   const money = num("Money", "money", (amount) => cost(amount) ?? f.NONE);
   const inForce = pricing.filter(
     ({ host }, at) => !pricing.slice(at + 1).some((later) => later.host === host),
@@ -91,6 +99,7 @@ export async function show({ tenant, query, signal }) {
       chart({
         label,
         labels: rows.map((row) => row[0]),
+        short: true,
         signal,
         series: [
           ["With the cache", "miss"],
@@ -115,8 +124,14 @@ export async function show({ tenant, query, signal }) {
       ["Billed with the cache", f.duration(total.withCache.billedMs), cost(total.withCache.money)],
       ["Billed without the cache", f.duration(total.without.billedMs), cost(total.without.money)],
     ]),
-    h("p", words.explanation),
+    h("p", words.headline && [h("strong", words.headline), " "], words.explanation),
     !currency && h("p.muted", a(to(tenant, "config"), "Set a price"), " to see money."),
+    savedAlone(
+      savings,
+      parts,
+      accepted.filter(({ index }) => index >= 0),
+      signal,
+    ),
     !isAlwaysOn &&
       stacked(
         "Hours awake, by hour of the day",
@@ -165,7 +180,48 @@ export async function show({ tenant, query, signal }) {
       savings.rules,
       { label: "Savings by rule", sorted: 3 },
     ),
+    !isYear && callers(tenant, from, end < today ? end : today),
     fine(words.limits),
     sources(tenant, savings.queries),
+  );
+}
+
+/**
+ * @param {Contract.Savings} savings
+ * @param {{name: string, saved: Contract.SavingsFigures}[]} parts
+ * @param {Mark[]} marks
+ * @param {AbortSignal} signal what was saved of each day or month, and of all up to it
+ */
+function savedAlone({ currency }, parts, marks, signal) {
+  const isMoney = currency && parts.every(({ saved: { money } }) => money !== null);
+  const values = parts.map(({ saved: less }) => (isMoney ? Number(less.money) : less.billedMs));
+  let sum = 0;
+  const show = (/** @type {number | null} */ value) =>
+    value === null
+      ? f.NONE
+      : currency && isMoney
+        ? f.money(value.toFixed(2), currency)
+        : f.duration(value);
+  const label = isMoney ? "Saved on the bill" : "Billed time saved";
+  return panel(
+    label,
+    beside("Each, and all together up to it"),
+    chart({
+      label,
+      labels: parts.map(({ name }) => name),
+      marks,
+      signal,
+      series: [
+        { label: "Saved", colour: "saved", values, show },
+        {
+          label: "Together (right)",
+          colour: "hit",
+          kind: "line",
+          axis: "right",
+          values: values.map((value) => (sum += value)),
+          show,
+        },
+      ],
+    }),
   );
 }

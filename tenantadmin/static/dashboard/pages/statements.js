@@ -10,6 +10,7 @@ import { readRules } from "../rulenames.js";
 import { DEFINITIONS, meaning, status, statusChoices } from "../statuses.js";
 import {
   a,
+  beside,
   field,
   fill,
   fine,
@@ -53,7 +54,7 @@ export async function show({ tenant, query }) {
     order: "warehouse",
     ...Object.fromEntries(query),
   };
-  const { day, days, statement, mainRule } = chosen;
+  const { day, days, statement, mainRule, program } = chosen;
   const order = /** @type {Order} */ (chosen.order in ORDERS ? chosen.order : "warehouse");
   const from = f.addDays(day, 1 - (Number(days) || 1));
   const at = (/** @type {Texts} */ changes) => to(tenant, "statements", { ...chosen, ...changes });
@@ -66,10 +67,11 @@ export async function show({ tenant, query }) {
       statement,
       mainRule,
       status: /** @type {any} */ (chosen.status),
+      program,
       order,
     }),
   ]);
-  const isFiltered = statement || mainRule || chosen.status;
+  const isFiltered = statement || mainRule || program || chosen.status;
   return h(
     "div",
     pageHead(
@@ -93,6 +95,7 @@ export async function show({ tenant, query }) {
         input("statement", statement, { type: "search", maxlength: 1000 }),
       ),
       field("Rule", rules.choice("mainRule", mainRule)),
+      field("Program", input("program", program, { type: "search", maxlength: 1000 })),
       field("Last status", select("status", statusChoices, chosen.status ?? "")),
       field(
         "First",
@@ -106,7 +109,7 @@ export async function show({ tenant, query }) {
     found.total || isFiltered
       ? panel(
           f.count(found.total, "statement"),
-          null,
+          program && beside("What this program sent. The numbers are of all programs."),
           table(columns(tenant, from, day, rules), found.statements, {
             label: "Statements",
             sorted: ORDERS[order][1],

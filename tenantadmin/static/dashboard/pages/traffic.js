@@ -25,7 +25,7 @@ import {
 
 /** @typedef {Contract.LoggedTraffic} Row */
 
-const FILTERS = ["status", "rule", "user", "statement", "queryHash", "minMs"];
+const FILTERS = ["status", "rule", "program", "user", "statement", "queryHash", "minMs"];
 /** The longest `statement` that the service takes. */
 const LONGEST = 1000;
 
@@ -141,6 +141,7 @@ function fields(chosen, rules) {
     field("To", input("to", last, { type: "date", required: true })),
     field("Status", select("status", statusChoices, chosen.status ?? "")),
     field("Rule", rules.choice("rule", chosen.rule)),
+    field("Program", text("program", { type: "search", maxlength: LONGEST })),
     field("User", text("user")),
     field("Part of the statement", text("statement", { maxlength: LONGEST })),
     field("At least ms", text("minMs", { type: "number", min: 0 })),

@@ -112,6 +112,23 @@ export function table(wanted, rows, { label, none, limit = 200, sorted = -1 }) {
 export const tablePanel = (title, aside, columns, rows, options) =>
   panel(title, aside, table(columns, rows, { label: title, ...options }));
 
+/**
+ * @type {(shown: Child, more: () => Child) => HTMLElement} a cell that opens a row of the whole
+ *   width below its own
+ */
+export function opening(shown, more) {
+  const details = h("details.statement", h("summary", h("div.opens", shown)));
+  /** @type {HTMLElement | undefined} */
+  let below;
+  details.addEventListener("toggle", () => {
+    const row = details.closest("tr");
+    below ??= h("tr.below", h("td", { colspan: row?.cells.length }, more()));
+    if (details.open) row?.after(below);
+    else below.remove();
+  });
+  return details;
+}
+
 /** @param {string | number | bigint | null} x @param {string | number | bigint | null} y */
 function compare(x, y) {
   if (x === null || y === null) return x === y ? 0 : x === null ? -1 : 1;
