@@ -29,9 +29,9 @@ _TABLE: Final = QueryRun._meta.db_table
 _BEGIN_QUERY: Final = f"""
     WITH run AS (
         INSERT INTO {_TABLE}
-               (tenant_id, email, statement, request_id, client_address, at, outcome, by_service)
+               (tenant_id, email, statement, request_id, client_address, at, outcome, by_service, program)
         VALUES (%(tenant)s, %(email)s, %(statement)s, %(request)s, %(address)s, %(at)s, 'running',
-                %(by_service)s)
+                %(by_service)s, %(program)s)
         RETURNING id)
     SELECT run.id, files.* FROM run, ({STATE}) AS files
 """  # noqa: S608  # the tables' names are not input
@@ -49,10 +49,11 @@ _END_QUERY: Final = f"""
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """A caller in the audit: email and client address."""
+    """A caller in the audit: email, client address, and what a program of PostgreSQL's port calls itself."""
 
     email: str
     address: str
+    program: str = ""
 
 
 _MAX_MESSAGE_BYTES: Final = 4096
@@ -111,6 +112,7 @@ def begin_query(reader: Reader, *, tenant: UUID, statement: str, by_service: boo
         "address": reader.address,
         "at": at,
         "by_service": by_service,
+        "program": reader.program,
     }
     ensure_month(_TABLE, at)
     with connection.cursor() as cursor:

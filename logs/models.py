@@ -218,6 +218,8 @@ class QueryRun(MonthlyModel):
     from_kept_result = models.BooleanField(default=False, db_default=False)
     #: The engine that made the rows; empty if there are none.
     engine = models.CharField(max_length=10, blank=True, default="", db_default="")
+    #: The ``application_name`` of a client of PostgreSQL's port. Others give none.
+    program = models.CharField(max_length=64, blank=True, default="", db_default="")
     #: The service wrote the statement, for the figures of a page or a document.
     by_service = models.BooleanField(default=False, db_default=False)
 

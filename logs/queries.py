@@ -49,6 +49,7 @@ _PARTS: Final = re.compile(
     | (?P<name> "(?:[^"]|"")*(?:"|\Z) )
     | (?P<dollars> \$(?P<tag>(?:[^\W\d]\w*)?)\$.*?(?:\$(?P=tag)\$|\Z) )
     | (?P<word> [^\W\d][\w$]* )
+    | (?P<positional> \$[0-9]+ )
     | (?P<parameter> (?a:{_PARAMETER}) )
     | .
     """,
@@ -77,7 +78,7 @@ def parameters_of(statement: str) -> list[str]:
     return list(
         dict.fromkeys(
             name
-            for kind, text in _parts(statement)
+            for kind, text in parts_of(statement)
             if kind != "comment"
             for name in _PARAMETERS.findall(text)
         )
@@ -98,7 +99,7 @@ def fill_parameters(statement: str, values: Mapping[str, str]) -> str:
         raise ValueMissing(missing)
     has_escapes = False
     filled = []
-    for kind, part in _parts(statement):
+    for kind, part in parts_of(statement):
         has_escapes = has_escapes or kind == "escaped"
         if kind == "parameter":
             part = _PARAMETERS.sub(lambda match: quote_value(values[match[1]]), part)
@@ -123,8 +124,12 @@ def _piece(value: str) -> str:
     return value.replace("'", "''")
 
 
-def _parts(statement: str) -> Iterator[tuple[str, str]]:
-    """Yield the kinds and texts of the parts of a statement. Joined, they are the statement."""
+def parts_of(statement: str) -> Iterator[tuple[str, str]]:
+    """Yield the kinds and texts of the parts of a statement. Joined, they are the statement.
+
+    The kinds are ``comment``, ``escaped`` (E'…'), ``text``, ``name`` (in quotes), ``dollars``, ``word``,
+    ``positional`` ($1), ``parameter``, and none for any other character.
+    """
     at = 0
     while match := _PARTS.match(statement, at):
         kind, end = match.lastgroup or "", match.end()
@@ -212,6 +217,19 @@ def run_query(
         end_query(run, outcome=outcome, seconds=seconds, message=message, result=result)
     # Pages show the same as the audit.
     return replace(result, elapsed_ms=round(seconds * 1000))
+
+
+def describe_query(store: ObjectStore, *, tenant: UUID, statement: str) -> QueryResult:
+    """Check a statement without ``;``, and return its columns without rows: no data, so no audit.
+
+    Raises:
+        ApiError: as `run_query`. A message may hold values of the log, so nobody may see it.
+    """
+    return get_engine().execute(
+        source=log_source(store, tenant=tenant),
+        statement=f"SELECT * FROM (\n{statement}\n) LIMIT 0",  # noqa: S608  # the guard checks it
+        limits=query_limits(),
+    )
 
 
 def _query_current_files(

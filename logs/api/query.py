@@ -20,12 +20,12 @@ from accounts.viewsets import AppViewSet
 from logs.audit import Reader
 from logs.columns import COLUMNS, DAY_COLUMN
 from logs.definitions import ROWS_MEANING
+from logs.held_results import OF_CALLER, hold, require_room
 from logs.queries import fill_parameters, query_limits, run_query
 from logs.serializers import QueryBody
 from logs.sql.results import QueryAnswer, csv_pieces, json_pieces, ndjson_pieces, parquet_pieces
-from tenantadmin.lib.core.errors import RateLimited, ServiceBusy
 from tenantadmin.lib.core.hosts import client_address
-from tenantadmin.lib.core.serving import UnreadBytes, disconnection_of
+from tenantadmin.lib.core.serving import disconnection_of
 from tenantadmin.lib.core.structs import JsonStruct
 from tenantadmin.lib.http.budgets import QUERY
 from tenantadmin.lib.http.hal import Link, link
@@ -52,11 +52,6 @@ _FORMS: Final[Mapping[str, Callable[[QueryResult], Iterator[bytes]]]] = {
     "application/x-ndjson": ndjson_pieces,
     _PARQUET: parquet_pieces,
 }
-
-
-#: The results in the memory of this process.
-_OF_CALLER: Final = 160 << 20
-_IN_MEMORY: Final = UnreadBytes(per_caller=_OF_CALLER, total=320 << 20)
 
 
 def _header(name: str, schema: dict[str, Any], description: str) -> OpenApiParameter:
@@ -154,15 +149,16 @@ class QueryViewSet(AppViewSet):
         if "parameters" in self.body:
             statement = fill_parameters(statement, self.body["parameters"])
         media_type = preferred_media_type(request.headers.get("Accept", ""), (_JSON, *_FORMS))
-        self._require_room(min(query_limits().max_bytes, _OF_CALLER))
+        caller = self.principal.email
+        require_room(min(query_limits().max_bytes, OF_CALLER), caller=caller)
         result = run_query(
             default_store(),
             tenant=tenant,
             statement=statement,
-            reader=Reader(self.principal.email, client_address(request)),
+            reader=Reader(caller, client_address(request)),
             disconnection=disconnection_of(request.META),
         )
-        self._keep(result)
+        hold(result, caller=caller, until=self.answering)
         pieces = json_pieces(result, tenant=tenant) if media_type == _JSON else _FORMS[media_type](result)
         headers = {
             "X-Row-Count": str(result.row_count),
@@ -178,23 +174,6 @@ class QueryViewSet(AppViewSet):
             headers["Content-Encoding"] = "gzip"
         content_type = "text/csv; charset=utf-8" if media_type.startswith(_CSV) else media_type
         return StreamingHttpResponse(pieces, content_type=content_type, headers=headers)
-
-    def _keep(self, result: QueryResult) -> None:
-        """Count the memory of a result until its answer is made.
-
-        Raises:
-            RateLimited, ServiceBusy: results of the caller, or of all callers, take too much memory already.
-        """
-        self._require_room(result.nbytes)
-        caller = self.principal.email
-        if not _IN_MEMORY.take(caller, result.nbytes):
-            raise ServiceBusy
-        self.answering.callback(_IN_MEMORY.give_back, caller, result.nbytes)
-
-    def _require_room(self, size: int) -> None:
-        """Raise `RateLimited` if results of the caller take too much memory for ``size`` bytes more."""
-        if _IN_MEMORY.of(self.principal.email) + size > _OF_CALLER:
-            raise RateLimited("Read the answers to your earlier queries first.", retry_after=1)
 
     @route("GET", "/schema", Level.TENANT, Scope.LOGS_QUERY, name="query-schema")
     @operation(

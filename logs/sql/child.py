@@ -30,6 +30,7 @@ from logs.sql.refusals import Refusal, add_hint, character_offset, clean_message
 from logs.sql.view import (
     EMPTY_VIEW,
     FAST_VIEW,
+    MAKE_TIME_VIEW,
     LogView,
     needed_files,
     set_files,
@@ -94,6 +95,7 @@ def connect() -> Any:
         connection.execute(f"COPY ({no_rows}) TO {quote_text(path)} (FORMAT parquet)")
         set_files(connection, [path, path])
         connection.execute(FAST_VIEW)
+        connection.execute(MAKE_TIME_VIEW)
     return connection
 
 

@@ -27,7 +27,7 @@ from logs.sql.refusals import (
     refused_form,
     refused_function,
 )
-from logs.sql.view import LOG_VIEW, fold
+from logs.sql.view import LOG_VIEWS, fold
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
@@ -307,14 +307,14 @@ def _check_table(record: dict[str, Any], scope: frozenset[str], findings: _Findi
         return
     if not catalog and schema == "recurring" and f"recurring.{name}" in scope:
         return
-    if name == LOG_VIEW and (catalog, schema) in _LOG_SCHEMAS:
+    if name in LOG_VIEWS and (catalog, schema) in _LOG_SCHEMAS:
         findings.reads_log = True
         return
     if "information_schema" in {catalog, schema} or "pg_catalog" in {catalog, schema} or name in CATALOGS:
         message = f'The catalog table "{name}" is not here: the only table is proxy_logs. {COLUMNS_HINT}'
         raise Refusal(message, position=record.get("query_location"))
     full_name = ".".join(part for part in (catalog, schema, record["table_name"]) if part)
-    nearest = nearest_name(name, {LOG_VIEW, *(known for known in scope if "." not in known)})
+    nearest = nearest_name(name, {*LOG_VIEWS, *(known for known in scope if "." not in known)})
     hint = f' Did you mean "{nearest}"?' if nearest else ""
     raise Refusal(
         f'There is no table "{full_name}" here: a query reads proxy_logs, its own subqueries and WITH names'

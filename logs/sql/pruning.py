@@ -11,7 +11,7 @@ import operator
 from typing import TYPE_CHECKING, Any, Final
 
 from logs.columns import DAY
-from logs.sql.view import LOG_VIEW, fold
+from logs.sql.view import LOG_VIEWS, fold
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -88,7 +88,7 @@ def _joined_tables(source: dict[str, Any], *, where_applies: bool) -> Iterator[t
 
 
 def _is_log(table: dict[str, Any]) -> bool:
-    return table.get("type") == "BASE_TABLE" and fold(table["table_name"]) == LOG_VIEW
+    return table.get("type") == "BASE_TABLE" and fold(table["table_name"]) in LOG_VIEWS
 
 
 def _test(condition: dict[str, Any] | None, names: set[tuple[str, ...]]) -> DayTest | None:

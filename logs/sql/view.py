@@ -10,8 +10,10 @@ from logs.quoting import quote_name, quote_text
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-#: The only view or table that a query may read.
+#: The view of the log, and the same with its times as TIMESTAMP. A query may read nothing else.
 LOG_VIEW: Final = "proxy_logs"
+TIME_VIEW: Final = "proxy_logs_time"
+LOG_VIEWS: Final = frozenset({LOG_VIEW, TIME_VIEW})
 
 
 _ASCII_LOWER: Final = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
@@ -32,6 +34,10 @@ _SOURCE: Final = "read_parquet(getvariable('files'), hive_partitioning = true, h
 
 
 FAST_VIEW: Final = f"CREATE OR REPLACE VIEW proxy_logs AS SELECT {_NAMES}, day FROM {_SOURCE}"  # noqa: S608
+#: The columns that `TIME_VIEW` adds, and what they are made of, in epoch milliseconds.
+TIMES: Final = {"time": "timestamp", "expires": "cacheExpiresAt"}
+_TIMES: Final = ", ".join(f"epoch_ms({quote_name(of)}) AS {quote_name(name)}" for name, of in TIMES.items())
+MAKE_TIME_VIEW: Final = f"CREATE VIEW {TIME_VIEW} AS SELECT {_NAMES}, day, {_TIMES} FROM {LOG_VIEW}"  # noqa: S608
 
 
 #: The same columns with an explicit schema: a file that is older than a column has null (or 0) in it. ``day``

@@ -133,6 +133,7 @@ DATABASES = {
     }
 }
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+SQL_CATALOG = SQL_CATALOG or (database if DEBUG else None)
 
 #: No request waits longer than this for the cache or for rate limits. A connection that the server has closed
 #: is opened again once; by default, redis-py also repeats a command that timed out, three times.

@@ -162,6 +162,11 @@ SERVICE_ALERT_QUEUE_MINUTES = env.int("SERVICE_ALERT_QUEUE_MINUTES", 30, validat
 # SQL over the log
 #: Limits of queries, and the service that runs them.
 SQL_OPTIONS: SqlOptions = options_from(env, store_url=OBJECT_STORE_URL)
+#: A PostgreSQL of its own for the catalog that tools ask, and the certificate (`logs.wire`).
+SQL_CATALOG = env.database("SQL_CATALOG_URL", "")
+SQL_TLS_CERTIFICATE: str = env.str("SQL_TLS_CERTIFICATE", "")
+SQL_TLS_KEY: str = env.str("SQL_TLS_KEY", "")
+SQL_CONNECTIONS = env.int("SQL_CONNECTIONS", 100, validate=Range(1, 1000))
 
 # Logging and metrics
 LOG_FORMAT: str = env.log_format("LOG_FORMAT", "text" if DEBUG else "json")

@@ -13,7 +13,7 @@ import pytest
 from django.core.files import File
 from django.db import DatabaseError, connection
 
-from logs import queries, tree
+from logs import held_results, queries, tree
 from logs.api import query
 from logs.audit import Reader
 from logs.models import LogRead, QueryRun
@@ -456,8 +456,9 @@ def test_a_form_that_is_not_offered_is_refused_before_the_query_runs(world: Worl
 def test_a_query_whose_result_could_not_be_kept_does_not_run(
     world: World, member: ApiClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(query, "_OF_CALLER", 10_000)
-    monkeypatch.setattr(query, "_IN_MEMORY", UnreadBytes(per_caller=10_000, total=20_000))
+    monkeypatch.setattr(query, "OF_CALLER", 10_000)
+    monkeypatch.setattr(held_results, "OF_CALLER", 10_000)
+    monkeypatch.setattr(held_results, "_HELD", UnreadBytes(per_caller=10_000, total=20_000))
     address = f"/tenants/{world.tenant.pk}/query"
     large, small = {"sql": "SELECT repeat('x', 6000) AS text"}, {"sql": "SELECT 1 AS n"}
     first = member.post(address, large)

@@ -203,6 +203,7 @@ def _of_query(row: Any) -> Entry:
         "" if row.duration_ms is None else f"in {formats.duration(row.duration_ms)}",
         "from a kept result" if row.from_kept_result else "",
         "on Spark" if row.engine == "spark" else "",
+        f"by {row.program}" if row.program else "",
         "still running" if row.outcome == "running" else "",
     ]
     return Entry(

@@ -59,8 +59,9 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--demo", action="store_true", help="seed demo data first, once")
+        parser.add_argument("--sql-port", type=int, help="serve PostgreSQL's protocol at this port, too")
 
-    def handle(self, *_args: Any, demo: bool, **_options: Any) -> None:
+    def handle(self, *_args: Any, demo: bool, sql_port: int | None, **_options: Any) -> None:
         try:
             address = Address(settings.HOST, settings.PORT)
             check_is_free(address)
@@ -73,7 +74,8 @@ class Command(BaseCommand):
         ):
             if demo:
                 threading.Thread(target=continue_demo, args=(threading.Event(),), daemon=True).start()
-            supervisor = Supervisor(commands(address), env={**os.environ, **CHILD_ENVIRONMENT})
+            started = commands(address, sql_port=sql_port)
+            supervisor = Supervisor(started, env={**os.environ, **CHILD_ENVIRONMENT})
             failure = supervisor.run(
                 servers=servers,
                 on_start=partial(announcement, address, building),
@@ -168,9 +170,10 @@ def announcement(address: Address, building: BaseProcess, stopping: threading.Ev
     return text
 
 
-def commands(address: Address) -> dict[str, list[str]]:
+def commands(address: Address, *, sql_port: int | None = None) -> dict[str, list[str]]:
     """Return the command of each process by its name."""
     celery = [sys.executable, "-m", "celery", "-A", "tenantadmin.celery", "-q"]
+    wire = [sys.executable, "-m", "logs.wire", "--host", address.host, "--port", str(sql_port)]
     return {
         "web": web_command(address),
         "worker": [
@@ -178,4 +181,5 @@ def commands(address: Address) -> dict[str, list[str]]:
             *("--without-mingle", "--without-gossip"),
         ],
         "beat": [*celery, "beat", "--loglevel", "INFO", "--pidfile", ""],
+        **({} if sql_port is None else {"wire": wire}),
     }

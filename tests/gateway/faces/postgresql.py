@@ -15,10 +15,11 @@ import ssl
 import struct
 import uuid
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 import psycopg
 
+from logs.wire.messages import CANCEL_REQUEST, GSS_REQUEST, SSL_REQUEST, Message
 from tests.gateway.faces.reading import Reader
 from tests.gateway.faces.refusals import describe_refusal, pack_error, refuse
 from tests.gateway.faces.tries import Tries
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 
     from tests.gateway.gateway import Answer, Gateway, Statement, Warehouse
 
-_SSL, _GSS, _CANCEL = 80877103, 80877104, 80877102
 #: What ends the answer to an Execute: CommandComplete, EmptyQuery, PortalSuspended, Error, CopyIn.
 _ENDS: Final = {b"C", b"I", b"s", b"E", b"G"}
 #: What results depend on beside the text. A Gateway asks for it when a statement may have changed it.
@@ -45,14 +45,6 @@ _REPORTED: Final = (
 )
 _TEMPORARY: Final = re.compile(r"\b(TEMP|TEMPORARY)\b", re.IGNORECASE)
 _SEVERAL: Final = re.compile(r";\s*\S")
-
-
-class Message(NamedTuple):
-    kind: bytes
-    body: bytes = b""
-
-    def pack(self) -> bytes:
-        return self.kind + struct.pack("!i", len(self.body) + 4) + self.body
 
 
 class Wire:
@@ -300,12 +292,12 @@ class _Connection:
 
     def _start(self) -> bool:
         code, body = self._client.read_startup()
-        while code in {_SSL, _GSS}:
-            self._client.socket.sendall(b"S" if code == _SSL else b"N")
-            if code == _SSL:
+        while code in {SSL_REQUEST, GSS_REQUEST}:
+            self._client.socket.sendall(b"S" if code == SSL_REQUEST else b"N")
+            if code == SSL_REQUEST:
                 self._client = Wire(self._face.tls.wrap_socket(self._client.socket, server_side=True))
             code, body = self._client.read_startup()
-        if code == _CANCEL:
+        if code == CANCEL_REQUEST:
             return False
         parts = body.decode().rstrip("\0").split("\0")
         options = dict(zip(parts[::2], parts[1::2], strict=True))

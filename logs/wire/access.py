@@ -1,0 +1,174 @@
+"""Who connects, and their queries, with the rights, budgets, limits and audit of ``POST /query``."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+from uuid import UUID
+
+from cachetools import LRUCache
+from django.urls import reverse
+
+from accounts.access.credentials import exchange_pat
+from accounts.access.principal import Principal
+from accounts.access.rights import authenticate_token, read_rights
+from accounts.budgets import on_budget
+from accounts.models import Tenant
+from accounts.viewsets import require_operation
+from logs.api.query import QueryViewSet
+from logs.audit import Reader
+from logs.held_results import OF_CALLER, hold, require_room
+from logs.queries import describe_query, query_limits, run_query
+from logs.sql.protocol import QueryFailed, QueryRejected
+from logs.wire.statements import Failure, without_schema, words_of
+from logs.wire.translation import translate
+from tenantadmin.lib.core.errors import Forbidden
+from tenantadmin.lib.core.hosts import network_of
+from tenantadmin.lib.core.request_context import begin_request, describe_request, set_address
+from tenantadmin.lib.http.budgets import QUERY, REQUEST
+from tenantadmin.lib.objectstore import default_store
+
+if TYPE_CHECKING:
+    from contextlib import ExitStack
+
+    from accounts.access.principal import Claims
+    from logs.sql.protocol import QueryResult
+    from tenantadmin.lib.core.serving import Disconnection
+
+_OPERATION: Final = "query_logs"
+#: So many tenants of one name are looked at.
+_MAX_NAMESAKES: Final = 20
+_REMEMBERED_STATEMENTS: Final = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who has connected, from where, with which program and for which tenant."""
+
+    claims: Claims
+    tenant: UUID
+    address: str
+    program: str
+    #: The statements that have run here, as DuckDB runs them.
+    _settled: LRUCache[str, tuple[str, QueryResult]] = field(
+        default_factory=lambda: LRUCache(_REMEMBERED_STATEMENTS), compare=False
+    )
+
+    @classmethod
+    def sign_in(cls, password: str, *, database: str, address: str, program: str) -> Caller:
+        """Return the caller with a personal access token, for a tenant by its id or its name.
+
+        Raises:
+            ApiError: the token is not valid, or may not query the tenant.
+            Failure: the caller may query several tenants of that name.
+        """
+        begin_request(None)
+        set_address(lambda: address)
+        with on_budget(REQUEST, caller=network_of(address)):
+            principal = authenticate_token(exchange_pat(password).access_token)
+            tenant = _find_tenant(principal, database)
+        return cls(principal.claims, tenant, address, program)
+
+    def query(self, statement: str, *, disconnection: Disconnection, until: ExitStack) -> QueryResult:
+        """Run one statement over the log. Its result is in memory until ``until`` ends.
+
+        Raises:
+            ApiError: as `POST /query` answers.
+        """
+        email = self._begin()
+        with on_budget(QUERY, caller=email, network=network_of(self.address)) as cost:
+            require_room(min(query_limits().max_bytes, OF_CALLER), caller=email)
+            settled, _ = self._settle(statement)
+            result = run_query(
+                default_store(),
+                tenant=self.tenant,
+                statement=settled,
+                reader=Reader(email, self.address, self.program),
+                disconnection=disconnection,
+            )
+            hold(result, caller=email, until=until)
+            cost.sent_bytes = result.nbytes
+        return result
+
+    def describe(self, statement: str, *, disconnection: Disconnection, until: ExitStack) -> QueryResult:
+        """Return the columns of a statement, without its rows. It is run only if it fails, for the audit.
+
+        Raises:
+            ApiError: as `query`.
+        """
+        email = self._begin()
+        with on_budget(QUERY, caller=email, network=network_of(self.address)):
+            _, described = self._settle(statement)
+        if described is not None:
+            return described
+        return self.query(statement, disconnection=disconnection, until=until)
+
+    def _begin(self) -> str:
+        """Return the caller's address of email, if the token is still valid and may query the tenant."""
+        begin_request(None)
+        set_address(lambda: self.address)
+        principal = Principal(claims=self.claims, rights=read_rights(self.claims, is_use=True))
+        describe_request(user=principal.email, tenant=self.tenant)
+        _require_query(principal, self.tenant)
+        return principal.email
+
+    def _settle(self, statement: str) -> tuple[str, QueryResult | None]:
+        """Return the statement that DuckDB can run, which may be a translation, and its columns.
+
+        If there is none, return the statement itself: run, it fails with the reason.
+        """
+        if (settled := self._settled.get(statement)) is not None:
+            return settled
+        plain = without_schema(statement)
+        with suppress(QueryRejected, QueryFailed):
+            return self._check(statement, plain)
+        is_query = words_of(plain)[:1] in (["select"], ["with"], ["("])
+        if is_query and (translated := translate(plain)) is not None:
+            with suppress(QueryRejected, QueryFailed):
+                return self._check(statement, translated)
+        return plain, None
+
+    def _check(self, statement: str, text: str) -> tuple[str, QueryResult | None]:
+        """Return and remember ``text``, by which a statement is run, and its columns."""
+        settled = text, describe_query(default_store(), tenant=self.tenant, statement=text)
+        self._settled[statement] = settled
+        return settled
+
+
+def _find_tenant(principal: Principal, database: str) -> UUID:
+    try:
+        tenant = UUID(database)
+    except ValueError:
+        named = Tenant.objects.live().filter(name=database).values_list("pk", flat=True)[:_MAX_NAMESAKES]
+        readable = [tenant for tenant in named if _may_query(principal, tenant)]
+        if len(readable) == 1:
+            return readable[0]
+        what = (
+            "You may query several tenants of this name"
+            if readable
+            else "You may query no tenant of this name"
+        )
+        raise Failure("3D000", f"{what}. Give the tenant's id as the database.", is_fatal=True) from None
+    _require_query(principal, tenant)
+    return tenant
+
+
+def _may_query(principal: Principal, tenant: UUID) -> bool:
+    try:
+        _require_query(principal, tenant)
+    except Forbidden:
+        return False
+    return True
+
+
+def _require_query(principal: Principal, tenant: UUID) -> None:
+    """Refuse a caller who may not send ``POST /query``.
+
+    Raises:
+        Forbidden: with what is missing.
+    """
+    arguments = {"tenant": tenant}
+    path = reverse("query", kwargs=arguments)
+    policy = QueryViewSet.policy(_OPERATION)
+    require_operation(policy, principal=principal, method="POST", path=path, arguments=arguments)

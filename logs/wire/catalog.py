@@ -1,0 +1,282 @@
+"""The catalog server: a database with an empty ``proxy_logs``, and a role that may only look at it.
+
+Clients send it any statement that reads. So the role may execute what computes, and what describes the
+database; not what tells of the server, of other clients or files, waits, locks or writes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import contextlib
+import hashlib
+import hmac
+import secrets
+import struct
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import psycopg
+from psycopg import sql
+
+from logs.columns import COLUMNS, DAY_COLUMN, SqlType
+from logs.sql.view import LOG_VIEW, TIME_VIEW, TIMES
+from logs.wire.messages import Body, Message, ProtocolError, Stream, pack_cancel, pack_startup
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+#: A longer answer is not passed on: one value may have a gigabyte.
+MAX_ANSWER: Final = 16 << 20
+_CONNECT_SECONDS: Final = 5
+_TYPES: Final = {
+    SqlType.VARCHAR: "text",
+    SqlType.BIGINT: "bigint",
+    SqlType.INTEGER: "integer",
+    SqlType.BOOLEAN: "boolean",
+}
+#: Functions that do more than compute from their arguments, and may be executed all the same.
+_DESCRIBING: Final = (
+    r"^(pg_.*_is_visible|pg_get_(expr|keywords|userbyid|viewdef|indexdef|ruledef|triggerdef|constraintdef|partkeydef"
+    r"|partition_constraintdef|serial_sequence|function.*|statisticsobjdef.*|catalog_foreign_keys|object_address"
+    r"|replica_identity_index|acl)|pg_(has_role|typeof|basetype|backend_pid|char_to_encoding|encoding_to_char"
+    r"|client_encoding|collation_for|column_is_updatable|column_size|describe_object|identify_object.*"
+    r"|index.*_has_property|input_.*|is_other_temp_schema|my_temp_schema|listening_channels|options_to_table"
+    r"|postmaster_start_time|relation_is_.*|sequence_parameters|settings_get_flags|show_all_settings"
+    r"|timezone_.*|available_extension.*|extension_update_paths|prepared_statement|cursor|partition_tree"
+    r"|partition_ancestors|(total_|table_|indexes_|database_)?(relation_)?size|is_in_recovery"
+    r"|advisory_unlock_all)|clock_timestamp|timeofday|random|random_normal|setseed|gen_random_uuid|uuidv[47])$"
+)
+_REFUSED_STABLE: Final = r"^(pg_|txid_|fmgr_|inet_server_|lo_)|_to_xml"
+_MAKE: Final = f"""
+REVOKE ALL ON DATABASE {{database}} FROM PUBLIC;
+GRANT CONNECT ON DATABASE {{database}} TO {{role}};
+REVOKE ALL ON SCHEMA public FROM PUBLIC;
+GRANT USAGE ON SCHEMA public TO {{role}};
+REVOKE ALL ON LANGUAGE plpgsql FROM PUBLIC;
+REVOKE ALL ON ALL ROUTINES IN SCHEMA pg_catalog FROM PUBLIC;
+REVOKE SELECT ON pg_db_role_setting FROM PUBLIC;
+REVOKE UPDATE ON pg_settings FROM PUBLIC;
+DO $do$ DECLARE allowed text; BEGIN
+    FOR allowed IN SELECT oid::regprocedure FROM pg_proc
+        WHERE pronamespace = 'pg_catalog'::regnamespace
+          AND (provolatile = 'i' OR proname ~ '{_DESCRIBING}'
+               OR provolatile = 's' AND proname !~ '{_REFUSED_STABLE}')
+    LOOP EXECUTE 'GRANT EXECUTE ON ROUTINE ' || allowed || ' TO PUBLIC'; END LOOP;
+END $do$;
+DROP TABLE IF EXISTS public.{LOG_VIEW} CASCADE;
+CREATE TABLE public.{LOG_VIEW} ({{columns}});
+CREATE VIEW public.{TIME_VIEW} AS SELECT *, {", ".join(f"NULL::timestamp AS {name}" for name in TIMES)}
+    FROM public.{LOG_VIEW};
+{{comments}}
+GRANT SELECT ON public.{LOG_VIEW}, public.{TIME_VIEW} TO {{role}};
+"""  # noqa: S608  # names of views
+#: How the sessions of the role begin. The service ends what takes too long.
+_SESSION: Final = {
+    "statement_timeout": "10s",
+    "lock_timeout": "5s",
+    "idle_in_transaction_session_timeout": "0",
+    "default_transaction_read_only": "on",
+    "search_path": "public",
+    "temp_file_limit": "64MB",
+    "work_mem": "4MB",
+    "jit": "off",
+    "max_parallel_workers_per_gather": "0",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Catalog:
+    """Where the catalog is, and the role's password."""
+
+    host: str
+    port: int
+    database: str
+    password: str
+
+    @property
+    def conninfo(self) -> str:
+        """The same for libpq. The role has the name of the database."""
+        return psycopg.conninfo.make_conninfo(
+            host=self.host, port=self.port, dbname=self.database, user=self.database, password=self.password
+        )
+
+
+def prepare_catalog(server: Mapping[str, Any], *, secret: str, connections: int) -> Catalog:
+    """Make the database and its role, or bring them up to date.
+
+    Args:
+        server: an entry of ``DATABASES``, of a superuser.
+        secret: the role's password is derived from it, so that several processes know it.
+        connections: how many the role may have at a time.
+
+    Raises:
+        psycopg.Error: the server is away, or refuses it.
+    """
+    name = f"{server['NAME']}_catalog"
+    password = hmac.digest(secret.encode(), b"catalog server", "sha256").hex()
+    host, port = server["HOST"] or "/var/run/postgresql", int(server["PORT"] or 5432)
+    conninfo = psycopg.conninfo.make_conninfo(
+        host=host, port=port, user=server["USER"], password=server["PASSWORD"], **server["OPTIONS"]
+    )
+    role = sql.Identifier(name)
+    limits = sql.SQL("LOGIN NOINHERIT CONNECTION LIMIT {} PASSWORD {}").format(connections + 2, password)
+    with psycopg.connect(conninfo, dbname=server["NAME"], autocommit=True) as connection:
+        connection.execute("SELECT pg_advisory_lock(hashtext('catalog server'))")
+        found = connection.execute("SELECT FROM pg_roles WHERE rolname = %s", [name]).fetchone()
+        verb = sql.SQL("CREATE" if found is None else "ALTER")
+        connection.execute(sql.SQL("{} ROLE {} {}").format(verb, role, limits))
+        for setting, value in _SESSION.items():
+            connection.execute(
+                sql.SQL("ALTER ROLE {} SET {} = {}").format(role, sql.Identifier(setting), value)
+            )
+        if connection.execute("SELECT FROM pg_database WHERE datname = %s", [name]).fetchone() is None:
+            connection.execute(sql.SQL("CREATE DATABASE {} TEMPLATE template0").format(role))
+        with psycopg.connect(conninfo, dbname=name) as inside:
+            _fill(inside, role)
+    return Catalog(host, port, name, password)
+
+
+def _fill(connection: psycopg.Connection[Any], role: sql.Identifier) -> None:
+    """Make the tables and rights, unless the database is as this release makes it."""
+    made = hashlib.sha256(repr((_MAKE, COLUMNS, connection.info.server_version)).encode()).hexdigest()
+    row = connection.execute(
+        "SELECT shobj_description(oid, 'pg_database') FROM pg_database WHERE datname = current_database()"
+    ).fetchone()
+    if row == (made,):
+        return
+    columns = [
+        sql.SQL("{} {}{}").format(
+            sql.Identifier(column.name),
+            sql.SQL(_TYPES[column.type]),
+            sql.SQL(" NOT NULL" if column.never_null else ""),
+        )
+        for column in (*COLUMNS, DAY_COLUMN)
+    ]
+    meanings = {column.name: column.meaning for column in (*COLUMNS, DAY_COLUMN)}
+    times = {name: f"{meanings[of].removesuffix(', epoch ms')}, UTC" for name, of in TIMES.items()}
+    comments = [
+        sql.SQL("COMMENT ON COLUMN public.{}.{} IS {};").format(
+            sql.Identifier(table), sql.Identifier(name), meaning
+        )
+        for table, known in ((LOG_VIEW, meanings), (TIME_VIEW, {**meanings, **times}))
+        for name, meaning in known.items()
+    ]
+    connection.execute(
+        sql.SQL(_MAKE).format(
+            database=role,
+            role=role,
+            columns=sql.SQL(", ").join(columns),
+            comments=sql.SQL("\n").join(comments),
+        )
+    )
+    connection.execute(sql.SQL("COMMENT ON DATABASE {} IS {}").format(role, made))
+
+
+class Unavailable(Exception):
+    """The catalog server is away, or has no connection left."""
+
+
+class Backend:
+    """A connection to the catalog server, for one client."""
+
+    def __init__(self, catalog: Catalog, stream: Stream) -> None:
+        self._catalog = catalog
+        self._stream = stream
+        #: ``I`` outside a transaction, ``T`` in one, ``E`` in one that has failed.
+        self.status = b"I"
+        self.is_synced = True
+        self.parameters: dict[str, str] = {}
+        self._key = b""
+
+    @classmethod
+    async def connect(cls, catalog: Catalog, settings: Mapping[str, str]) -> Backend:
+        """Open a session with ``settings``.
+
+        Raises:
+            Unavailable: with the reason.
+        """
+        try:
+            async with asyncio.timeout(_CONNECT_SECONDS):
+                backend = cls(catalog, Stream(*await _connect(catalog)))
+                await backend._start(settings)
+        except (OSError, TimeoutError, asyncio.IncompleteReadError, ProtocolError) as error:
+            raise Unavailable(str(error)) from error
+        return backend
+
+    async def _start(self, settings: Mapping[str, str]) -> None:
+        name = self._catalog.database
+        await self._stream.send_bytes(pack_startup({**settings, "user": name, "database": name}))
+        scram = _Scram(self._catalog.password)
+        while (message := await self.read()).kind != b"Z":
+            match message.kind:
+                case b"R" if (kind := Body(message.body).number("i")) in {10, 11}:
+                    step = scram.first() if kind == 10 else scram.final(message.body[4:])
+                    await self._stream.send(Message(b"p", step))
+                case b"R" if kind not in {0, 12}:
+                    raise ProtocolError(
+                        "The catalog server asks for a password in another way than SCRAM-SHA-256."
+                    )
+                case b"S":
+                    name, _, value = message.body.decode().rstrip("\0").partition("\0")
+                    self.parameters[name] = value
+                case b"K":
+                    self._key = message.body
+                case b"E":
+                    raise ProtocolError(message.body.replace(b"\0", b" ").decode(errors="replace"))
+
+    async def read(self) -> Message:
+        """Read a message, and note what it says of the session.
+
+        Raises:
+            asyncio.IncompleteReadError, ProtocolError: as `Stream.read`.
+        """
+        message = await self._stream.read(longest=MAX_ANSWER)
+        if message.kind == b"Z":
+            self.status, self.is_synced = message.body, True
+        return message
+
+    async def send(self, *messages: Message) -> None:
+        self.is_synced = False
+        await self._stream.send(*messages)
+
+    async def cancel(self) -> None:
+        """Ask the server to end the statement that runs."""
+        with contextlib.suppress(OSError, TimeoutError):
+            async with asyncio.timeout(_CONNECT_SECONDS):
+                stream = Stream(*await _connect(self._catalog))
+                await stream.send_bytes(pack_cancel(self._key))
+                await stream.finish()
+
+    def close(self) -> None:
+        self._stream.close()
+
+
+async def _connect(catalog: Catalog) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    if catalog.host.startswith("/"):
+        return await asyncio.open_unix_connection(f"{catalog.host}/.s.PGSQL.{catalog.port}")
+    return await asyncio.open_connection(catalog.host, catalog.port)
+
+
+class _Scram:
+    """The client's side of SCRAM-SHA-256 (RFC 5802, RFC 7677), without channel binding."""
+
+    def __init__(self, password: str) -> None:
+        self._password = password.encode()
+        self._bare = f"n=,r={secrets.token_urlsafe(18)}"
+
+    def first(self) -> bytes:
+        text = f"n,,{self._bare}".encode()
+        return b"SCRAM-SHA-256\0" + struct.pack("!i", len(text)) + text
+
+    def final(self, challenge: bytes) -> bytes:
+        fields = dict(part.split("=", 1) for part in challenge.decode().split(","))
+        salted = hashlib.pbkdf2_hmac(
+            "sha256", self._password, base64.b64decode(fields["s"]), int(fields["i"])
+        )
+        key = hmac.digest(salted, b"Client Key", "sha256")
+        bare = f"c=biws,r={fields['r']}"
+        signed = f"{self._bare},{challenge.decode()},{bare}".encode()
+        signature = hmac.digest(hashlib.sha256(key).digest(), signed, "sha256")
+        proof = bytes(one ^ other for one, other in zip(key, signature, strict=True))
+        return f"{bare},p={base64.b64encode(proof).decode()}".encode()

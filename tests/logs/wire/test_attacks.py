@@ -1,0 +1,248 @@
+"""What a hostile or broken client may do: little, and not for long."""
+
+from __future__ import annotations
+
+import struct
+import threading
+from typing import TYPE_CHECKING
+
+import psycopg
+import pytest
+
+from accounts.access.credentials import end_pat
+from accounts.access.scopes import Scope
+from accounts.models import PersonalAccessToken
+from logs import queries
+from logs.models import QueryRun
+from logs.sql.protocol import EngineUnavailable, QueryCancelled
+from logs.wire import server
+from logs.wire.messages import MAX_MESSAGE, Message, pack_startup
+from tests import factories
+from tests.logs.wire.raw import Raw, cancel, states
+
+if TYPE_CHECKING:
+    from logs.sql.protocol import Cancellation
+    from tests.logs.wire.scene import Scene
+
+
+@pytest.mark.parametrize(
+    "startup",
+    [
+        struct.pack("!ii", 4, 196608),
+        struct.pack("!ii", 1 << 30, 196608),
+        struct.pack("!ii", -1, 196608),
+        struct.pack("!ii", 9, 196608) + b"x",
+        struct.pack("!ii", 8, 2 << 16),
+        b"GET / HTTP/1.1\r\n\r\n",
+    ],
+)
+def test_a_startup_that_is_malformed_ends_the_connection(scene: Scene, startup: bytes) -> None:
+    with Raw(scene) as raw:
+        raw.socket.sendall(startup)
+        assert states(raw.read_all()) in ([], ["08P01"])
+
+
+def test_what_follows_the_request_for_tls_in_plain_text_is_not_taken_for_a_startup(scene: Scene) -> None:
+    with Raw(scene, tls=False) as raw:
+        raw.socket.sendall(struct.pack("!ii", 8, 80877103) + pack_startup({"user": "x"}))
+        assert raw.socket.recv(1) == b"S"
+        # An alert of TLS, or the end: not the question for a password.
+        assert raw.socket.recv(1) in {b"", b"\x15"}
+
+
+def test_without_tls_nobody_is_asked_for_a_password(scene: Scene) -> None:
+    with Raw(scene, tls=False) as raw:
+        raw.socket.sendall(pack_startup({"user": "x", "database": scene.database}))
+        assert states(raw.read_all()) == ["28000"]
+
+
+def test_a_network_has_so_many_startups_at_a_time(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "STARTING_PER_NETWORK", 3)
+    waiting = [Raw(scene) for _ in range(3)]
+    with Raw(scene, tls=False) as refused:
+        assert refused.is_closed()
+    for raw in waiting:
+        raw.socket.close()
+
+
+def test_a_client_that_does_not_finish_its_startup_is_closed(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "STARTUP_SECONDS", 0.2)
+    with Raw(scene, tls=False) as raw:
+        raw.socket.sendall(b"\0\0")
+        assert raw.is_closed()
+
+
+@pytest.mark.parametrize(
+    ("change", "state"),
+    [
+        ({"password": "tas_pat_wrong"}, "28P01"),
+        ({"password": ""}, "28P01"),
+        ({"dbname": "7b3ab9c1-0c6e-4bd4-8d9c-000000000000"}, "42501"),
+        ({"dbname": "Other"}, "3D000"),
+        ({"options": "-c work_mem=1GB"}, "42501"),
+        ({"client_encoding": "latin1"}, "0A000"),
+    ],
+)
+def test_who_may_not_connect(scene: Scene, change: dict[str, str], state: str) -> None:
+    with Raw(scene) as raw:
+        options = {"user": "x", "database": change.get("dbname", scene.database)}
+        options |= {name: change[name] for name in ("options", "client_encoding") if name in change}
+        raw.socket.sendall(pack_startup(options))
+        first = raw.read()
+        if first.kind == b"R":
+            raw.send(Message(b"p", change.get("password", scene.password).encode() + b"\0"))
+            first = raw.read()
+        assert states([first]) == [state]
+
+
+def test_a_token_needs_the_scope_and_names_the_tenant(scene: Scene) -> None:
+    world = scene.world
+    for owner, scope, tenant in (
+        (world.member, Scope.CONFIG_READ, world.tenant),
+        (world.stranger, Scope.LOGS_QUERY, world.stranger_tenant),
+    ):
+        password = factories.pat_secret(owner, scope, tenants=[str(tenant.pk)])
+        with pytest.raises(psycopg.OperationalError, match="logs:query"):
+            scene.connect(password=password)
+
+
+def test_the_name_of_a_tenant_is_a_database_too(scene: Scene) -> None:
+    with scene.connect(dbname="Warehouse") as connection:
+        assert connection.execute("SELECT count(*) FROM proxy_logs").fetchone() == (0,)
+
+
+def test_a_revoked_token_ends_the_session_with_its_next_query(scene: Scene) -> None:
+    with scene.connect() as connection:
+        connection.execute("SELECT count(*) FROM proxy_logs")
+        end_pat(PersonalAccessToken.objects.get(), actor="x")
+        with pytest.raises(psycopg.OperationalError, match="ended"):
+            connection.execute("SELECT count(*) FROM proxy_logs")
+        assert connection.broken
+    assert QueryRun.objects.count() == 1
+
+
+def test_a_message_that_is_too_long_is_not_read(scene: Scene) -> None:
+    with Raw.signed_in(scene) as raw:
+        raw.socket.sendall(b"Q" + struct.pack("!i", 1 << 30))
+        assert states(raw.read_all()) == ["08P01"]
+        assert raw.is_closed()
+
+
+def test_a_statement_has_64_kib(scene: Scene) -> None:
+    with Raw.signed_in(scene) as raw:
+        for text in ("SELECT 1 FROM proxy_logs --", "SELECT 1 --"):
+            assert states(raw.query(text.ljust(65_537, "x"))) == ["54000"]
+        assert states(raw.query("SELECT 1")) == []
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        Message(b"P", b"name"),
+        Message(b"B", b"\0\0\0\1"),
+        Message(b"B", b"\0\0" + struct.pack("!hhi", 0, 1, 1 << 30)),
+        Message(b"E", b"portal"),
+        Message(b"!", b""),
+        Message(b"F", b""),
+        Message(b"Q", b"no end"),
+    ],
+)
+def test_a_malformed_message_ends_the_session(scene: Scene, message: Message) -> None:
+    with Raw.signed_in(scene) as raw:
+        raw.send(message, Message(b"S"))
+        assert states(raw.read_all()) == ["08P01"]
+
+
+def test_statements_and_portals_have_limits(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Raw.signed_in(scene) as raw:
+        parse = Message(b"P", b"s\0SELECT day FROM proxy_logs\0\0\0")
+        binds = [Message(b"B", b"p%d\0s\0" % number + bytes(6)) for number in range(40)]
+        raw.send(parse, *binds, Message(b"S"))
+        assert states(raw.read_all()) == ["54000"]
+        parses = [Message(b"P", b"s%d\0SELECT day FROM proxy_logs\0\0\0" % number) for number in range(600)]
+        raw.send(*parses, Message(b"S"))
+        assert states(raw.read_all()) == ["54000"]
+
+
+class Waiting:
+    """An engine whose queries last until they are cancelled."""
+
+    def __init__(self) -> None:
+        self.begun = threading.Event()
+
+    def execute(self, *, cancellation: Cancellation | None = None, statement: str, **_: object) -> object:
+        if cancellation is None:
+            raise EngineUnavailable
+        self.begun.set()
+        while not cancellation.is_cancelled():
+            threading.Event().wait(0.005)
+        raise QueryCancelled
+
+
+@pytest.fixture
+def engine(monkeypatch: pytest.MonkeyPatch) -> Waiting:
+    made = Waiting()
+    monkeypatch.setattr(queries, "get_engine", lambda: made)
+    monkeypatch.setattr("logs.wire.access.describe_query", lambda *_, **__: None)
+    return made
+
+
+def test_a_query_ends_by_its_own_key_alone(scene: Scene, engine: Waiting) -> None:
+    with Raw.signed_in(scene) as raw, Raw.signed_in(scene) as other:
+        raw.send(Message(b"Q", b"SELECT 1 FROM proxy_logs\0"))
+        assert engine.begun.wait(10)
+        wrong = raw.key[:4] + bytes(4)
+        for key in (other.key, wrong, b"", b"\0" * 300):
+            cancel(scene, key)
+        assert QueryRun.objects.get().outcome == "running"
+        cancel(scene, raw.key)
+        assert states(raw.read_all()) == ["57014"]
+        assert states(other.query("SELECT 1")) == []
+
+
+def test_a_client_that_is_gone_ends_its_query(scene: Scene, engine: Waiting) -> None:
+    with Raw.signed_in(scene) as raw:
+        raw.send(Message(b"Q", b"SELECT 1 FROM proxy_logs\0"))
+        assert engine.begun.wait(10)
+    for _ in range(1000):
+        if QueryRun.objects.get().outcome == "query_cancelled":
+            return
+        threading.Event().wait(0.01)
+    raise AssertionError
+
+
+def test_a_slow_reader_keeps_no_thread_and_is_closed(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("logs.wire.messages.READ_SECONDS", 0.3)
+    with Raw.signed_in(scene) as raw:
+        wide = "SELECT repeat('x', 3000) FROM range(9000) UNION ALL SELECT day FROM proxy_logs"
+        raw.send(Message(b"Q", wide.encode() + b"\0"))
+        assert raw.read().kind == b"T"
+        with scene.connect() as connection:
+            assert connection.execute("SELECT count(*) FROM proxy_logs").fetchone() == (0,)
+        threading.Event().wait(1)
+        with pytest.raises((EOFError, ConnectionError)):
+            raw.read_for_ever()
+
+
+def test_the_password_is_in_no_log_line(scene: Scene, caplog: pytest.LogCaptureFixture) -> None:
+    with scene.connect() as connection:
+        connection.execute("SELECT count(*) FROM proxy_logs")
+    with pytest.raises(psycopg.OperationalError) as refused:
+        scene.connect(password=scene.password + "x")
+    assert scene.password not in caplog.text + str(refused.value)
+    assert MAX_MESSAGE == 1 << 20
+
+
+def test_connections_have_a_limit(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scene.server, "_connections", 1)
+    with scene.connect(), pytest.raises(psycopg.OperationalError, match="Too many clients"):
+        scene.connect()
+
+
+def test_without_the_catalog_server_nobody_connects(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    gone = type(scene.catalog)("/nonexistent", 1, "x", "x")
+    monkeypatch.setattr(scene.server, "_catalog", gone)
+    with pytest.raises(psycopg.OperationalError, match="catalog server is away"):
+        scene.connect()
