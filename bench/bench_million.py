@@ -14,6 +14,8 @@ from datetime import date, timedelta
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
+from django.conf import settings
+
 from analytics.advice.mine import mine
 from analytics.demo.logs import LogPlan, compact_days, read_demo, write_logs
 from analytics.models import DayRollup
@@ -22,6 +24,7 @@ from analytics.numbers.store import new_engine, replay_engine
 from analytics.numbers.tables import ROLLUP_VERSION
 from analytics.replay.load import DayFile, Job
 from analytics.replay.replayer import replay
+from analytics.replay.sample import Sampling
 from analytics.reports.savings import find_source, forget, read_savings
 from analytics.watch.alert_kinds import BASE_DAYS, KINDS, alert_sql
 from analytics.watch.facts import LOOK_BACK_DAYS, Changes, DigestPeriod
@@ -88,6 +91,7 @@ def _write(directory: Path, *, entries: int, days: int) -> float:
             "CREATE TABLE base AS SELECT * EXCLUDE (copy) REPLACE (timestamp + 13 * copy AS timestamp, "
             "logId || '-' || copy AS logId) FROM (SELECT *, unnest(range("
             f"{_COPIES})) AS copy FROM read_parquet({quote_text(day_file.file)}, hive_partitioning = false)) "
+            "ORDER BY timestamp, logId"
         )
         for number in range(days):
             day, shift = _FIRST + timedelta(number), number * DAY_MS
@@ -160,5 +164,10 @@ def _make_job(last: date, rules: tuple[Rule, ...]) -> Job:
     first, store = last - timedelta(6), default_store()
     days = _log_days(first, last, before=1)
     return Job(
-        [DayFile(day.day, store.uri(key)) for day in days for key in day.files], first, last, rules, rules
+        [DayFile(day.day, store.uri(key)) for day in days for key in day.files],
+        first,
+        last,
+        rules,
+        rules,
+        sampling=Sampling("bench", most=settings.REPLAY_EXACT_ROWS // 2),
     )

@@ -42,6 +42,7 @@ from rules.dialects.text import names_no_schema_sql
 from rules.dialects.words import word_sql
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from datetime import date
 
     from duckdb import DuckDBPyConnection
@@ -177,14 +178,14 @@ def find_moved(
     rows = connection.execute(
         f"""
         WITH request_of_both AS (
-            SELECT n, log_id, new.weight, old.status AS was, new.status AS becomes,
+            SELECT n, place, new.weight, old.status AS was, new.status AS becomes,
                 coalesce(old_chance.chance, 0) AS a, coalesce(new_chance.chance, 0) AS b
             FROM {before} AS old JOIN {after} AS new USING (n) JOIN request USING (n)
             LEFT JOIN chance_of_{before} AS old_chance USING (n)
             LEFT JOIN chance_of_{after} AS new_chance USING (n)
             WHERE new.is_counted
         ), part AS (
-            SELECT n, log_id, was, becomes, weight AS least, weight * (1 - greatest(a, b)) AS most
+            SELECT n, place, was, becomes, weight AS least, weight * (1 - greatest(a, b)) AS most
             FROM request_of_both
             UNION ALL
             SELECT n, NULL, was, '{HIT[0]}', 0, weight * (b - a) FROM request_of_both WHERE b > a
@@ -192,17 +193,36 @@ def find_moved(
             SELECT n, NULL, '{HIT[0]}', becomes, 0, weight * (a - b) FROM request_of_both WHERE a > b
         )
         SELECT was, becomes, sum(least)::BIGINT AS count, sum(most)::DOUBLE,
-            list_slice(list(log_id ORDER BY n) FILTER (log_id IS NOT NULL), 1, 3)
+            list_slice(list(n ORDER BY n) FILTER (place IS NOT NULL), 1, 3)
         FROM part WHERE was <> becomes
         GROUP BY was, becomes HAVING greatest(count, sum(most)) >= 0.5 ORDER BY count DESC, was, becomes
         """
     ).fetchall()
+    ids = _find_log_ids(connection, [number for *_, examples in rows for number in examples or ()])
     return [
         MovedRequests(
-            from_=old, to=new, count=count, examples=examples or [], bounds=_bound(count, most, position)
+            from_=old,
+            to=new,
+            count=count,
+            examples=[ids[number] for number in examples or ()],
+            bounds=_bound(count, most, position),
         )
         for old, new, count, most, examples in rows
     ]
+
+
+def _find_log_ids(connection: DuckDBPyConnection, numbers: Sequence[int]) -> dict[int, str]:
+    """Return the ``logId`` of requests by ``n``. They are long texts, so ``request`` is without them."""
+    return dict(
+        connection.execute(
+            """
+            SELECT n, logId FROM request
+            JOIN entry ON entry.timestamp = requested_at AND entry.place = request.place
+            WHERE list_contains($numbers::BIGINT[], n)
+            """,
+            {"numbers": numbers},
+        ).fetchall()
+    )
 
 
 def _bound(count: int, most: float, position: float | None) -> Bounds:

@@ -41,7 +41,7 @@ def load_statements(connection: DuckDBPyConnection) -> None:
     connection.execute(
         f"""
         CREATE OR REPLACE TEMP TABLE statement AS
-        SELECT row_number() OVER () AS statement, standardizedSql AS text,
+        SELECT row_number() OVER ()::INTEGER AS statement, standardizedSql AS text,
             coalesce(
                 {WAREHOUSE_TIME} FILTER ({MEASURED_MISS}) // count(*) FILTER ({MEASURED_MISS}), 0
             )::BIGINT AS mean_ms,
@@ -61,7 +61,7 @@ def load_identities(connection: DuckDBPyConnection) -> None:
     connection.execute(
         f"""
         CREATE OR REPLACE TEMP TABLE pair AS
-        SELECT row_number() OVER () AS pair, statement, parameters, unit,
+        SELECT row_number() OVER ()::INTEGER AS pair, statement, parameters, unit,
             {IS_EXACT} AND NOT is_known_ambiguous AS is_exact
         FROM (
             SELECT statement.statement, any_value(placeholders) AS placeholders,
@@ -80,7 +80,7 @@ def load_identities(connection: DuckDBPyConnection) -> None:
     connection.execute(
         """
         CREATE OR REPLACE TEMP TABLE query_hash AS
-        SELECT (SELECT count(*) FROM pair) + row_number() OVER () AS identity, queryHash AS text
+        SELECT ((SELECT count(*) FROM pair) + row_number() OVER ())::INTEGER AS identity, queryHash AS text
         FROM log
         WHERE cacheKey IS NOT NULL AND EXISTS (FROM pair WHERE NOT is_exact)
         GROUP BY queryHash

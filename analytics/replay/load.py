@@ -35,7 +35,7 @@ from tenantadmin.lib.core.timestamps import days_before
 
 if TYPE_CHECKING:
     from array import array
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from datetime import date
 
     from duckdb import DuckDBPyConnection
@@ -151,8 +151,8 @@ def registered(connection: DuckDBPyConnection, **tables: pa.Table) -> Iterator[N
 
 
 def read_numbers(column: Any) -> memoryview[int]:
-    """Return a column of 64-bit integers without nulls as a sequence that shares its memory."""
-    numbers = column.combine_chunks()
+    """Return a column of integers without nulls as a sequence. Those of 64 bits are not copied."""
+    numbers = column.cast(pa.int64()).combine_chunks()
     if isinstance(numbers, pa.ChunkedArray):
         numbers = pa.concat_arrays(numbers.chunks) if numbers.num_chunks else pa.array([], pa.int64())
     if not len(numbers):
@@ -216,6 +216,7 @@ def load_requests(
     first_day: date,
     columns: Collection[str],
     changes: Sequence[int],
+    varied: Collection[str] = (),
     sampling: Sampling | None = None,
     is_assessment: bool = False,
     tests_text: bool = False,
@@ -229,6 +230,7 @@ def load_requests(
         first_day: the first day that is counted. The days before it only fill the cache.
         columns: the columns that the rules read.
         changes: the times of ruleset writes (epoch ms).
+        varied: the columns that results vary by.
         sampling: how to choose the identities that are loaded; None for all.
         is_assessment: no day is left out.
         tests_text: a rule tests the text of statements, with its comments.
@@ -242,18 +244,19 @@ def load_requests(
     sample = None
     if sampling is not None:
         version_restarts = _find_version_restarts(connection, _ORDERED_LOG)
-        sample = draw_sample(connection, sampling, columns={*_READ, *NUMBER_OF, *columns})
+        sample = draw_sample(connection, sampling)
     load_identities(connection)
     _load_shapes(connection, columns)
     connection.execute(
         """
         CREATE OR REPLACE TEMP TABLE table_list AS
-        SELECT row_number() OVER () AS table_list, tables AS text FROM log GROUP BY tables
+        SELECT row_number() OVER ()::INTEGER AS table_list, tables AS text FROM log GROUP BY tables
         """
     )
     # Executions outside, of which a sample bills none, need the texts of all entries.
-    _load_varied(connection, "entry" if sample is None else "log")
-    _load_rows(connection, columns)
+    numbers = {name: NUMBER_OF[name] for name in sorted({*varied, *_ALWAYS_NUMBERED})}
+    _load_varied(connection, numbers, "entry" if sample is None else "log")
+    _load_rows(connection, columns, numbers)
     if sample is None:
         version_restarts = _find_version_restarts(connection, _ORDERED_REQUESTS)
         _load_outside_executions(connection)
@@ -280,14 +283,6 @@ def load_requests(
         sample=sample,
         comments_vary=comments_vary,
     )
-
-
-#: The columns of the log that a replay reads, whatever the rules are.
-_READ: Final = (
-    *("day", "is_counted", "file_row_number", "timestamp", "logId", "standardizedSql", "parameterValues"),
-    *("queryHash", "cacheStatus", "cacheKey", "cacheKeyVersion", "matchedRule", "warehouseExecutionTimeMs"),
-    *("responseSize", "tables", "cacheOverride", "hasNonDeterministicFunctions", "isDataChange", "isDDL"),
-)
 
 
 def _read_days(
@@ -325,47 +320,68 @@ def _read_days(
     return outside, left_out, sorted(absent)
 
 
+#: Above the number of rows of every file.
+_MAX_FILE_ROWS: Final = 1 << 40
+
+
 def _make_log_view(connection: DuckDBPyConnection, files: Sequence[DayFile], *, first_day: date) -> None:
-    """Create the view ``entry`` of all rows, and ``log`` of the decidable ones, each of which counts once."""
-    days, source = "NULL::DATE", _EMPTY
+    """Create the view ``entry`` of all rows, and ``decidable`` and ``log`` of the decidable ones.
+
+    Each counts once. ``place`` is the order in which rows are stored.
+    """
+    days, place, source = "NULL::DATE", "NULL::BIGINT", _EMPTY
     if files:
+
+        def by_file(values: Iterable[object]) -> str:
+            cases = (
+                f"WHEN {quote_text(file.file)} THEN {value}"
+                for file, value in zip(files, values, strict=True)
+            )
+            return f"CASE filename {' '.join(cases)} END"
+
         names = quote_texts(file.file for file in files)
         source = f"read_parquet({names}, filename = true, file_row_number = true)"
-        cases = "".join(f" WHEN {quote_text(file.file)} THEN DATE '{file.day}'" for file in files)
-        days = f"CASE filename{cases} END"
+        days = by_file(f"DATE '{file.day}'" for file in files)
+        place = f"{by_file(number * _MAX_FILE_ROWS for number in range(len(files)))} + file_row_number"
     connection.execute(
         f"""
         CREATE OR REPLACE TEMP VIEW entry AS
-        SELECT *, {days} AS day, {days} >= DATE '{first_day}' AS is_counted FROM {source}
+        SELECT *, {days} AS day, {days} >= DATE '{first_day}' AS is_counted,
+            {place} AS place
+        FROM {source}
         """
     )
     connection.execute(
         f"""
-        CREATE OR REPLACE TEMP VIEW log AS
+        CREATE OR REPLACE TEMP VIEW decidable AS
         SELECT *, 1 AS weight, NULL::BIGINT AS unit FROM entry WHERE {_IS_DECIDABLE}
         """
     )
+    connection.execute("CREATE OR REPLACE TEMP VIEW log AS FROM decidable")
 
 
 def _join_comments(connection: DuckDBPyConnection, *, applies: bool) -> bool:
-    """Let ``log`` show statements without comments where these vary and no rule decided. Return if some do.
+    """Let ``decidable`` show statements without comments where these vary and no rule decided.
+
+    Return if some do.
 
     Creates ``free_of_comments``. A Gateway that keeps comments in its keys shows it where a rule decided.
     """
     connection.execute(
         f"""
         CREATE OR REPLACE TEMP TABLE free_of_comments AS
-        SELECT text, plain FROM (
-            SELECT standardizedSql AS text, {without_comments_sql("standardizedSql")} AS plain FROM log
-            GROUP BY standardizedSql HAVING plain IS NOT NULL AND bool_and(matchedRule IS NULL)
-        ) WHERE {str(applies).lower()} QUALIFY count(*) OVER (PARTITION BY plain) > 1
+        WITH undecided AS MATERIALIZED (
+            SELECT standardizedSql AS text FROM log GROUP BY text HAVING bool_and(matchedRule IS NULL)
+        )
+        SELECT text, {without_comments_sql("text")} AS plain FROM undecided
+        WHERE plain IS NOT NULL AND {str(applies).lower()} QUALIFY count(*) OVER (PARTITION BY plain) > 1
         """
     )
     if not connection.execute("SELECT count(*) FROM free_of_comments").fetchall()[0][0]:
         return False
     connection.execute(
         f"""
-        CREATE OR REPLACE TEMP VIEW log AS
+        CREATE OR REPLACE TEMP VIEW decidable AS
         SELECT * EXCLUDE (text, plain) REPLACE (coalesce(plain, standardizedSql) AS standardizedSql),
             1 AS weight, NULL::BIGINT AS unit
         FROM entry LEFT JOIN free_of_comments ON text = standardizedSql WHERE {_IS_DECIDABLE}
@@ -379,66 +395,84 @@ def _load_shapes(connection: DuckDBPyConnection, columns: Collection[str]) -> No
     names = ", ".join(quote_name(name) for name in sorted(columns))
     query = f"SELECT {names} FROM log GROUP BY {names}" if names else "SELECT 1 AS nothing"
     connection.execute(
-        f"CREATE OR REPLACE TEMP TABLE shape AS SELECT row_number() OVER () AS shape, * FROM ({query})"
+        "CREATE OR REPLACE TEMP TABLE shape AS"
+        f" SELECT row_number() OVER ()::INTEGER AS shape, * FROM ({query})"
     )
 
 
-def _load_varied(connection: DuckDBPyConnection, source: str) -> None:
-    """Create a table for each column that results can vary by: its texts, with a number for each."""
-    for column, number in NUMBER_OF.items():
+#: The columns that bills, leaks and the search for recommendations read.
+_ALWAYS_NUMBERED: Final = frozenset({"serverHostname", "userName"})
+
+
+def _load_varied(connection: DuckDBPyConnection, numbers: Mapping[str, str], source: str) -> None:
+    """Create a table for each column of `NUMBER_OF`: its texts, with a number for each."""
+    for column, number in numbers.items():
         connection.execute(
             f"""
             CREATE OR REPLACE TEMP TABLE text_of_{number} AS
-            SELECT row_number() OVER () AS {number}, {quote_name(column)} AS text FROM {source}
+            SELECT row_number() OVER ()::INTEGER AS {number}, {quote_name(column)} AS text FROM {source}
             WHERE {quote_name(column)} IS NOT NULL GROUP BY text
             """
         )
 
 
-def _load_rows(connection: DuckDBPyConnection, columns: Collection[str]) -> None:
+#: A status takes a byte, and has the order of its text.
+STATUS_TYPE: Final = f"ENUM ({', '.join(map(quote_text, sorted(DECIDED)))})"
+
+
+def _load_rows(connection: DuckDBPyConnection, columns: Collection[str], numbers: Mapping[str, str]) -> None:
+    """Create ``request``. Its rows are narrow: a large log has many.
+
+    ``place`` is null for an entry without an id.
+    """
     same_shape = " AND ".join(
         f"shape.{quote_name(name)} IS NOT DISTINCT FROM log.{quote_name(name)}" for name in sorted(columns)
     )
     joins = "\n".join(
         f"LEFT JOIN text_of_{number} ON text_of_{number}.text = log.{quote_name(column)}"
-        for column, number in NUMBER_OF.items()
+        for column, number in numbers.items()
+    )
+    connection.execute(
+        "CREATE OR REPLACE TEMP TYPE rule_of_log AS ENUM"
+        " (SELECT DISTINCT matchedRule FROM log WHERE matchedRule IS NOT NULL ORDER BY matchedRule)"
     )
     connection.execute(
         f"""
         CREATE OR REPLACE TEMP TABLE request AS
-        SELECT
-            row_number() OVER (
-                ORDER BY log.timestamp, coalesce(logId, ''), day, file_row_number
-            ) AS n,
-            log.timestamp AS requested_at, is_counted, logId AS log_id, cacheStatus AS logged,
-            matchedRule AS logged_rule, cacheKeyVersion AS key_version, shape.shape,
-            statement.statement, pair.pair, table_list.table_list,
-            if(log.{ANSWERED_BY_OWN_CACHE}, 0, statement.mean_ms) AS mean_ms,
-            CASE WHEN log.{ANSWERED_BY_OWN_CACHE} THEN 0 WHEN {MEASURED_MISS}
-                THEN warehouseExecutionTimeMs ELSE statement.mean_ms END AS work_ms,
-            CASE WHEN log.{ANSWERED_BY_OWN_CACHE} THEN NULL
-                WHEN {EXECUTED} AND {MEASURED} THEN warehouseExecutionTimeMs
-                WHEN {FAILED.not_of("cacheStatus")} AND statement.is_measured THEN statement.mean_ms
-                END AS took_ms,
-            day,
-            CASE WHEN pair.is_exact THEN 'exact' WHEN cacheKey IS NOT NULL THEN 'known' ELSE 'open' END
-                AS kind,
-            CASE WHEN pair.is_exact THEN pair.pair WHEN cacheKey IS NOT NULL THEN query_hash.identity END
-                AS identity,
-            greatest(responseSize, 0) AS bytes,
-            coalesce(log.cacheOverride = 'nocache', false) AS is_nocache,
-            coalesce(log.hasNonDeterministicFunctions, false)
-                AND log.cacheOverride IS DISTINCT FROM 'cache' AS is_non_deterministic,
-            coalesce(log.isDataChange, false) OR coalesce(log.isDDL, false) AS is_change,
-            md5_number(cacheKey) AS cache_key, log.weight, {", ".join(NUMBER_OF.values())}
-        FROM log
-        JOIN statement ON statement.text = log.standardizedSql
-        JOIN pair ON pair.statement = statement.statement
-            AND pair.parameters IS NOT DISTINCT FROM log.parameterValues
-        JOIN shape ON {same_shape or "true"}
-        JOIN table_list ON table_list.text IS NOT DISTINCT FROM log.tables
-        LEFT JOIN query_hash ON query_hash.text IS NOT DISTINCT FROM log.queryHash
-        {joins}
+        SELECT row_number() OVER (ORDER BY requested_at, log_id, place) AS n,
+            * EXCLUDE (log_id, place, has_id), if(has_id, place, NULL) AS place
+        FROM (
+            SELECT log.timestamp AS requested_at, coalesce(logId, '') AS log_id, logId IS NOT NULL AS has_id,
+                place, day, is_counted, cacheStatus::{STATUS_TYPE} AS logged,
+                matchedRule::rule_of_log AS logged_rule, cacheKeyVersion AS key_version, shape.shape,
+                statement.statement, pair.pair, table_list.table_list,
+                if(log.{ANSWERED_BY_OWN_CACHE}, 0, statement.mean_ms) AS mean_ms,
+                CASE WHEN log.{ANSWERED_BY_OWN_CACHE} THEN 0 WHEN {MEASURED_MISS}
+                    THEN warehouseExecutionTimeMs ELSE statement.mean_ms END AS work_ms,
+                CASE WHEN log.{ANSWERED_BY_OWN_CACHE} THEN NULL
+                    WHEN {EXECUTED} AND {MEASURED} THEN warehouseExecutionTimeMs
+                    WHEN {FAILED.not_of("cacheStatus")} AND statement.is_measured THEN statement.mean_ms
+                    END AS took_ms,
+                CASE WHEN pair.is_exact THEN 'exact' WHEN cacheKey IS NOT NULL THEN 'known' ELSE 'open'
+                    END::ENUM ('exact', 'known', 'open') AS kind,
+                CASE WHEN pair.is_exact THEN pair.pair
+                    WHEN cacheKey IS NOT NULL THEN query_hash.identity END AS identity,
+                greatest(responseSize, 0) AS bytes,
+                coalesce(log.cacheOverride = 'nocache', false) AS is_nocache,
+                coalesce(log.hasNonDeterministicFunctions, false)
+                    AND log.cacheOverride IS DISTINCT FROM 'cache' AS is_non_deterministic,
+                coalesce(log.isDataChange, false) OR coalesce(log.isDDL, false) AS is_change,
+                if(cacheKey IS NOT NULL, hash(cacheKey), NULL) AS cache_key, log.weight,
+                {", ".join(numbers.values())}
+            FROM log
+            JOIN statement ON statement.text = log.standardizedSql
+            JOIN pair ON pair.statement = statement.statement
+                AND pair.parameters IS NOT DISTINCT FROM log.parameterValues
+            JOIN shape ON {same_shape or "true"}
+            JOIN table_list ON table_list.text IS NOT DISTINCT FROM log.tables
+            LEFT JOIN query_hash ON query_hash.text IS NOT DISTINCT FROM log.queryHash
+            {joins}
+        )
         """
     )
 
@@ -486,6 +520,6 @@ def _find_version_restarts(connection: DuckDBPyConnection, source: str) -> list[
 
 
 #: A log without rows.
-_EMPTY: Final = "(SELECT {columns}, NULL::BIGINT AS file_row_number WHERE false)".format(
+_EMPTY: Final = "(SELECT {columns} WHERE false)".format(
     columns=", ".join(f"NULL::{column.type} AS {quote_name(column.name)}" for column in COLUMNS)
 )

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from analytics.replay.load import as_column, read_numbers, registered
+from analytics.replay.load import STATUS_TYPE, as_column, read_numbers, registered
 from analytics.replay.rules import decide_shapes, make_placed, make_varied
 
 if TYPE_CHECKING:
@@ -170,7 +170,7 @@ def play(
         SELECT decided.* REPLACE (
                 CASE WHEN decided.status IS NOT NULL THEN decided.status
                 WHEN kind <> 'open' THEN played.status
-                WHEN is_failing THEN 'ERROR' ELSE 'MISS' END AS status
+                WHEN is_failing THEN 'ERROR' ELSE 'MISS' END::{STATUS_TYPE} AS status
             ),
             decided.status IS NULL AS is_cached,
             coalesce(played.is_stale, false) AS is_stale,
@@ -220,7 +220,7 @@ def _decide_requests(
                 WHEN is_cache AND NOT ({declines or "false"})
                     AND (varying_rule.vary_set IS NULL OR vary IS NOT NULL) THEN NULL
                 WHEN logged = 'ERROR' THEN 'ERROR'
-                WHEN rule < 0 THEN 'PASSTHROUGH' ELSE 'BYPASS' END AS status
+                WHEN rule < 0 THEN 'PASSTHROUGH' ELSE 'BYPASS' END::{STATUS_TYPE} AS status
         FROM placed JOIN decision USING (ruleset, shape)
         LEFT JOIN varying_rule USING (rule)
         LEFT JOIN varied ON varied.vary_set = varying_rule.vary_set AND varied.vary_values = {vary_values}
@@ -288,18 +288,18 @@ _CANDIDATES: Final = f"""
 #: A failing request starts no execution, so it may come after the last entry has expired.
 _PLAYED: Final = f"""
     CREATE OR REPLACE TEMP TABLE played AS
-    SELECT n, lane,
+    SELECT n, lane::TINYINT AS lane,
         CASE WHEN last.execution IS NULL THEN 'ERROR'
             WHEN candidate.position = last.position THEN if(last.reason = {REVALIDATION}, 'HIT', 'MISS')
             WHEN requested_at < last.born THEN if(requested_at < before.stale_until, 'HIT', 'HOLD')
             WHEN requested_at < last.stale_until THEN 'HIT'
-            ELSE 'ERROR' END AS status,
+            ELSE 'ERROR' END::{STATUS_TYPE} AS status,
         status = 'HIT' AND (
             requested_at < last.born OR candidate.position = last.position
             OR requested_at >= last.fresh_until
         ) AS is_stale,
         candidate.position = last.position AND last.reason = {REVALIDATION} AS is_revalidation,
-        CASE WHEN status = 'MISS' THEN last.reason END AS reason,
+        CASE WHEN status = 'MISS' THEN last.reason::TINYINT END AS reason,
         CASE WHEN status <> 'HIT' THEN NULL
             WHEN requested_at < last.born OR candidate.position = last.position THEN before.execution
             ELSE last.execution END AS entry,

@@ -95,6 +95,7 @@ class Replayer:
             first_day=job.first_day,
             columns={*columns, *tested},
             changes=job.changes,
+            varied={name for rules in rulesets for rule in rules for name in rule.vary_by or ()},
             sampling=job.sampling
             and replace(
                 job.sampling, firing=[rule for rules in rulesets for rule in rules], tables=job.tables

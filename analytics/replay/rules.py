@@ -53,7 +53,7 @@ def _count_before(times: Sequence[int], number: int = 0) -> str:
     It compares as often as a binary search. A join on the nearest time would sort all requests.
     """
     if not times:
-        return f"{number}::BIGINT"
+        return f"{number}::INTEGER"
     middle = len(times) // 2
     before, after = times[:middle], times[middle + 1 :]
     return (
@@ -89,7 +89,7 @@ def make_varied(connection: DuckDBPyConnection, rules: Sequence[Rule], gateway: 
         connection.execute("CREATE OR REPLACE TEMP TABLE varying_rule AS FROM new_rule")
     connection.execute(
         "CREATE OR REPLACE TEMP TABLE varied AS"
-        f" SELECT row_number() OVER () AS vary, vary_set, vary_values FROM ({source})"
+        f" SELECT row_number() OVER ()::INTEGER AS vary, vary_set, vary_values FROM ({source})"
     )
     cases = "".join(f" WHEN {number} THEN {values}" for number, values in enumerate(lists))
     return f"CASE varying_rule.vary_set{cases} END" if cases else "[]::BIGINT[]"
@@ -106,9 +106,9 @@ def _columns_of(rule: Rule, gateway: Gateway) -> tuple[str, ...]:
 #: The rule index of requests without a rule.
 NO_RULE: Final = -1
 _DECISION: Final = make_schema(
-    ruleset=pa.int64(),
-    shape=pa.int64(),
-    rule=pa.int64(),
+    ruleset=pa.int32(),
+    shape=pa.int32(),
+    rule=pa.int32(),
     is_deny=pa.bool_(),
     is_cache=pa.bool_(),
     can_fire=pa.bool_(),

@@ -26,7 +26,7 @@ from rules.tables.warehouse import ANY_TABLES, WarehouseTables
 from tenantadmin.lib.core.structs import Count, JsonStruct
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from duckdb import DuckDBPyConnection
 
@@ -71,36 +71,15 @@ class Sample(JsonStruct):
     entries: Count
 
 
-def draw_sample(connection: DuckDBPyConnection, sampling: Sampling, *, columns: Collection[str]) -> Sample:
+def draw_sample(connection: DuckDBPyConnection, sampling: Sampling) -> Sample:
     """Leave only the sample in the view ``log`` and in ``statement``, and return what it is.
 
     An identity is the unit of a sample: a pair of a statement and its values that is exact, else the
     statement, so that requests that may ask for the same result are not parted. ``light_unit`` has the units
     that stand for others, ``size_class`` what is known of all units of one size.
-
-    Args:
-        columns: the columns of the log that are read from now on.
     """
     _load_units(connection, sampling)
     _choose_units(connection, sampling)
-    names = ", ".join(f"log.{quote_name(name)}" for name in sorted(columns))
-    connection.execute(
-        f"""
-        CREATE OR REPLACE TEMP TABLE sampled_log AS
-        SELECT {names}, chosen_unit.weight, chosen_unit.number AS unit
-        FROM log JOIN unit_of_pair
-            ON statement_key = hash(standardizedSql) AND values_key = hash(parameterValues)
-        JOIN chosen_unit ON chosen_unit.unit = unit_of_pair.unit
-        """
-    )
-    connection.execute("CREATE OR REPLACE TEMP VIEW log AS FROM sampled_log")
-    connection.execute(
-        """
-        CREATE OR REPLACE TEMP TABLE statement AS
-        SELECT statement.* REPLACE (hash(text) IN (FROM ambiguous) AS is_ambiguous) FROM statement
-        WHERE text IN (SELECT standardizedSql FROM log)
-        """
-    )
     identities, entries, share = connection.execute(
         """
         SELECT count(*) FILTER (entries > 0), coalesce(sum(entries), 0)::BIGINT,
@@ -108,6 +87,29 @@ def draw_sample(connection: DuckDBPyConnection, sampling: Sampling, *, columns: 
         FROM chosen_unit
         """
     ).fetchall()[0]
+    connection.execute(
+        """
+        CREATE OR REPLACE TEMP TABLE sampled_pair AS
+        SELECT statement_key, values_key, chosen_unit.weight, chosen_unit.number AS unit
+        FROM unit_of_pair JOIN chosen_unit USING (unit)
+        """
+    )
+    # A table of the texts would take more memory than all that is made from them.
+    connection.execute(
+        """
+        CREATE OR REPLACE TEMP VIEW log AS
+        SELECT decidable.* REPLACE (sampled_pair.weight AS weight, sampled_pair.unit AS unit)
+        FROM decidable JOIN sampled_pair
+            ON statement_key = hash(standardizedSql) AND values_key = hash(parameterValues)
+        """
+    )
+    connection.execute(
+        """
+        CREATE OR REPLACE TEMP TABLE statement AS
+        SELECT statement.* REPLACE (hash(text) IN (FROM ambiguous) AS is_ambiguous) FROM statement
+        WHERE hash(text) IN (SELECT statement_key FROM sampled_pair)
+        """
+    )
     for name in ("unit", "unit_of_pair", "ambiguous", "chosen_unit"):
         connection.execute(f"DROP TABLE {name}")
     return Sample(share=share, identities=identities, entries=entries)
