@@ -77,7 +77,9 @@ with snowflake.connector.connect(host="${it.host}", port=${it.port}, account="${
         `token: ${SECRET}`,
         `catalog: ${it.database}`,
         `connection_parameters: {_port: ${it.port}${it.port === 443 ? "" : ", enable_telemetry: false"}}`,
-        ...(it.port === 443 ? [] : ["# dbt also asks the host at port 443, and waits if nothing answers there"]),
+        ...(it.port === 443
+          ? []
+          : ["# dbt also asks the host at port 443, and waits if nothing answers there"]),
       ]),
     snowflake: (it) =>
       profile(it, "snowflake", [

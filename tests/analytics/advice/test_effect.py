@@ -204,4 +204,4 @@ def test_an_error_larger_than_the_effect_is_inconclusive(tmp_path: Path) -> None
         effect = run_measurement(connection, job, before=())
     hits = effect["hits"]
     assert (hits["measured"], hits["error"] > 100, hits["inconclusive"]) == (0, True, True)
-    assert effect["caveats"][-1] == "calibration-poor"
+    assert "calibration-poor" in effect["caveats"]

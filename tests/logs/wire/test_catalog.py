@@ -213,7 +213,8 @@ def state_of(scene: Scene) -> list[Any]:
             counts,
             connection.execute("SELECT relname, relacl::text FROM pg_class ORDER BY oid").fetchall(),
             connection.execute(
-                f"SELECT rolname, rolconfig, rolvaliduntil FROM pg_roles WHERE rolname {own('rolname')} ORDER BY 1"
+                "SELECT rolname, rolconfig, rolvaliduntil FROM pg_roles"
+                f" WHERE rolname {own('rolname')} ORDER BY 1"
             ).fetchall(),
             connection.execute(
                 f"SELECT datname, datacl::text FROM pg_database WHERE datname {own('datname')} ORDER BY 1"
