@@ -1,9 +1,8 @@
 #!/usr/bin/env bash
 # @databricks/sql for Node.js gives a BIGINT beyond 2^53 as Infinity where the server sends columns of Thrift, and as a
 # rounded number where it sends Arrow. JSON has no Infinity: an id or a time in nanoseconds goes on as null. A DECIMAL
-# is a rounded number in both. There is no warning, and no option for strings or BigInt; snowflake-sdk warns of the
-# same loss and has options, pg returns texts. A proxy that answers with columns and a warehouse that answers with
-# Arrow thus give programs different values for the same row.
+# is a rounded number. A proxy that answers with columns and a warehouse that answers with Arrow thus give programs
+# different values for the same row.
 set -euo pipefail
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
