@@ -117,6 +117,20 @@ class Read(msgspec.Struct, rename="camel"):
     missing: dict[str, str] = {}
     examples: list[str] = []
 
+    def count(self, row: Row) -> None:
+        """Count a statement."""
+        self.rows += 1
+        self.result_cache += row.from_result_cache
+        self.failed += row.failed
+        if self.first is None or row.started_at < self.first:
+            self.first = row.started_at
+        if self.last is None or row.started_at > self.last:
+            self.last = row.started_at
+        if row.host is not None and row.warehouse_size is not None:
+            sizes = self.sizes.setdefault(row.host, {})
+            sizes[row.warehouse_size] = sizes.get(row.warehouse_size, 0) + 1
+            self.clusters[row.host] = max(row.cluster, self.clusters.get(row.host, 1))
+
     def add(self, other: Read) -> None:
         """Count what another file has, too."""
         for name in ("rows", "result_cache", "failed", "truncated", "unparsed", "unparsed_ms"):
@@ -196,23 +210,15 @@ def _make_entry(
     accesses: Accesses,
     read: Read,
 ) -> dict[str, Any]:
-    read.rows += 1
-    read.result_cache += row.from_result_cache
-    read.failed += row.failed
-    read.first = row.started_at if read.first is None else min(read.first, row.started_at)
-    read.last = row.started_at if read.last is None else max(read.last, row.started_at)
-    if row.host is not None and row.warehouse_size is not None:
-        sizes = read.sizes.setdefault(row.host, {})
-        sizes[row.warehouse_size] = sizes.get(row.warehouse_size, 0) + 1
-        read.clusters[row.host] = max(row.cluster, read.clusters.get(row.host, 1))
+    read.count(row)
     took = None if row.took_ms is None else min(max(row.took_ms, 0), _MAX_TIME_MS)
-    entry = {
+    entry: dict[str, Any] = {
         "timestamp": row.started_at,
         "userName": hashes.user(row.user),
         "responseSize": row.size,
         "responseTimeMs": row.total_ms,
         "warehouseExecutionTimeMs": took,
-        "cacheStatus": str(FAILED[0] if row.failed else PASSED[0]),
+        "cacheStatus": FAILED[0] if row.failed else PASSED[0],
         "logId": row.id,
         "queryId": row.id if choices.source is not Source.POSTGRESQL else None,
         "sessionId": row.session,
@@ -224,7 +230,8 @@ def _make_entry(
     if row.truncated or len(row.text) > _MAX_TEXT:
         # Two statements may be equal up to there.
         read.truncated += 1
-        return {**entry, "statementType": row.kind or None}
+        entry["statementType"] = row.kind or None
+        return entry
     found = standardize(row.text, database=row.database, schema=row.schema, parameters=row.parameters)
     facts = found.facts
     if not facts.known:
@@ -234,8 +241,7 @@ def _make_entry(
             read.examples.append(found.text[:200])
     accessed = accesses.get(row.id)
     text, tables = hashes.statement(found, facts.tables if accessed is None else accessed)
-    return {
-        **entry,
+    entry |= {
         "standardizedSql": text,
         "parameterValues": hashes.literals(found.values),
         "statementType": row.kind or facts.kind,
@@ -247,6 +253,7 @@ def _make_entry(
         "tableCount": len(tables) if facts.parsed or accessed is not None else None,
         "tables": _as_json(tables) if tables else None,
     }
+    return entry
 
 
 @lru_cache(10_000)

@@ -286,7 +286,8 @@ class Clock:
         except (ZoneInfoNotFoundError, ValueError) as error:
             raise BadHistory(f"There is no time zone {timezone!r}; write it like Europe/Berlin.") from error
         self._is_chosen = bool(timezone)
-        self._read = lru_cache(4_096)(self._read_minute)
+        # An export need not be in the order of time: so many minutes are 45 days.
+        self._read = lru_cache(65_536)(self._read_minute)
 
     def read(self, value: Any, place: str) -> int:
         """Return a time in epoch microseconds.
