@@ -59,7 +59,6 @@ def test_tenants_and_overview(demo: Demo, home: str, open_as: Callable[..., Any]
             "GET /tenants/T/timeline",
             "GET /tenants/T/savings",
             "GET /tenants/T/verdict",
-            "GET /tenants/T/activity/programs",
             "GET /tenants/T/setup",
         ]
         expect(page.locator(".verdict strong").first).to_have_text(read_verdict(UUID(demo.tenant)).text)

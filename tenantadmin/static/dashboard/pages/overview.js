@@ -1,7 +1,6 @@
 // What the cache did in a year, a month or a day, with the changes that fell in it.
 
 import { call, hasStatus } from "../api.js";
-import { callers } from "../callers.js";
 import { chart, loadCharts } from "../charts.js";
 import { emptyDay, readActivity } from "../days.js";
 import { readSetup } from "../firsthour.js";
@@ -67,7 +66,6 @@ export async function show(context) {
         "div",
         top(),
         node,
-        callers(tenant, activity.from, activity.to),
         byRule(tenant, activity),
         days === 1 && verification(tenant, period),
       );
