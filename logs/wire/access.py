@@ -76,7 +76,7 @@ class Caller:
         Raises:
             ApiError: as `POST /query` answers.
         """
-        email = self._begin()
+        email = self.require_rights()
         with on_budget(QUERY, caller=email, network=network_of(self.address)) as cost:
             require_room(min(query_limits().max_bytes, OF_CALLER), caller=email)
             settled, _ = self._settle(statement)
@@ -97,15 +97,19 @@ class Caller:
         Raises:
             ApiError: as `query`.
         """
-        email = self._begin()
+        email = self.require_rights()
         with on_budget(QUERY, caller=email, network=network_of(self.address)):
             _, described = self._settle(statement)
         if described is not None:
             return described
         return self.query(statement, disconnection=disconnection, until=until)
 
-    def _begin(self) -> str:
-        """Return the caller's address of email, if the token is still valid and may query the tenant."""
+    def require_rights(self) -> str:
+        """Return the caller's address of email, if the token is still valid and may query the tenant.
+
+        Raises:
+            ApiError: it is not, or may not.
+        """
         begin_request(None)
         set_address(lambda: self.address)
         principal = Principal(claims=self.claims, rights=read_rights(self.claims, is_use=True))

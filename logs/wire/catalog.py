@@ -75,6 +75,9 @@ GRANT SELECT ON public.{LOG_VIEW}, public.{TIME_VIEW} TO {{role}};
 _SESSION: Final = {
     "statement_timeout": "10s",
     "lock_timeout": "5s",
+    # A statement of a client that is gone would run on.
+    "client_connection_check_interval": "2s",
+    "standard_conforming_strings": "on",
     "idle_in_transaction_session_timeout": "0",
     "default_transaction_read_only": "on",
     "search_path": "public",
@@ -126,6 +129,7 @@ def prepare_catalog(server: Mapping[str, Any], *, secret: str, connections: int)
         found = connection.execute("SELECT FROM pg_roles WHERE rolname = %s", [name]).fetchone()
         verb = sql.SQL("CREATE" if found is None else "ALTER")
         connection.execute(sql.SQL("{} ROLE {} {}").format(verb, role, limits))
+        connection.execute(sql.SQL("ALTER ROLE {} RESET ALL").format(role))
         for setting, value in _SESSION.items():
             connection.execute(
                 sql.SQL("ALTER ROLE {} SET {} = {}").format(role, sql.Identifier(setting), value)

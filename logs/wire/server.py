@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _MAX_PASSWORD: Final = 1000
+#: One caller may have a part of all connections.
+_SHARE: Final = 5
 #: A client signs in within this time.
 STARTUP_SECONDS: Final = 15
 #: So many connections of one network may be signing in.
@@ -54,6 +56,7 @@ _SETTINGS: Final = frozenset(
 _IGNORED: Final = frozenset({"user", "database", "client_encoding", "replication", "options"})
 _MAX_PROGRAM: Final = 64
 _TEXT: Final = 25
+_CONNECT_SECONDS: Final = 5
 
 
 @dataclass(slots=True)
@@ -61,6 +64,7 @@ class _Connected:
     """A session that a CancelRequest with its key may reach."""
 
     secret: bytes
+    caller: Caller
     backend: Backend
     session: Session
 
@@ -239,6 +243,9 @@ class WireServer:
             )
         except ApiError as error:
             raise failure_of(error, is_fatal=True) from None
+        own = sum(one.caller.claims.subject == caller.claims.subject for one in self._connected.values())
+        if own >= max(1, self._connections // _SHARE):
+            raise Failure("53300", "You have too many connections. Close some.", is_fatal=True)
         try:
             backend = await Backend.connect(self._catalog, {**settings, "client_encoding": "UTF8"})
         except Unavailable as error:
@@ -256,7 +263,7 @@ class WireServer:
         number, secret = secrets.randbits(31), secrets.token_bytes(4)
         session = Session(stream, backend, caller, run=self._run, infer=partial(infer_types, self._catalog))
         watching = asyncio.create_task(_cancel_when(gone, session))
-        self._connected[number] = _Connected(secret, backend, session)
+        self._connected[number] = _Connected(secret, caller, backend, session)
         try:
             key = Message(b"K", struct.pack("!i", number) + secret)
             await stream.send(*welcome, key, Message(b"Z", b"I"))
@@ -264,6 +271,9 @@ class WireServer:
         finally:
             del self._connected[number]
             watching.cancel()
+            if not backend.is_synced:
+                # It would run on.
+                await backend.cancel()
             backend.close()
 
     async def _cancel(self, body: bytes) -> None:
@@ -359,10 +369,14 @@ def _settings_of(parameters: Mapping[str, str]) -> dict[str, str]:
 
 def infer_types(catalog: Catalog, statement: str, oids: Sequence[int]) -> Sequence[int]:
     """Return the types of a statement's parameters, as PostgreSQL sees them; text if it cannot read it."""
-    with psycopg.connect(catalog.conninfo, autocommit=True) as connection:
+    types = [oid or _TEXT for oid in oids]
+    with (
+        contextlib.suppress(psycopg.Error),
+        psycopg.connect(catalog.conninfo, autocommit=True, connect_timeout=_CONNECT_SECONDS) as connection,
+    ):
         server = connection.pgconn
         prepared = server.prepare(b"", with_quoted_columns(statement).encode(), oids)
         described = server.describe_prepared(b"")
-        if prepared.error_message or described.nparams != len(oids):
-            return [oid or _TEXT for oid in oids]
-        return [oid or described.param_type(place) for place, oid in enumerate(oids)]
+        if not prepared.error_message and described.nparams == len(oids):
+            types = [oid or described.param_type(place) for place, oid in enumerate(oids)]
+    return types

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from logs.sql.guard import MAX_STATEMENT_BYTES
@@ -12,10 +13,12 @@ from logs.wire import messages
 from logs.wire.messages import Bind, Body, Message, ProtocolError, format_of
 from logs.wire.rows import fields_of, pack_lines, pack_rows
 from logs.wire.statements import (
+    MAX_PARAMETERS,
     Copy,
     Failure,
     count_parameters,
     fill,
+    find_deallocated,
     literal_of,
     null_of,
     read_copy,
@@ -37,12 +40,18 @@ if TYPE_CHECKING:
 
 #: A client that sends nothing for so long is disconnected.
 IDLE_SECONDS: Final = 1800
+#: The same while the client has not read a result, which takes memory from others.
+UNREAD_SECONDS: Final = 120
+#: How long a client is served without a look at its rights.
+_RIGHTS_SECONDS: Final = 60
 #: How long the catalog server may take to answer a message.
 CATALOG_SECONDS: Final = 15
 #: Of one connection.
 _MAX_STATEMENTS: Final = 500
 _MAX_STATEMENT_BYTES: Final = 4 << 20
 _MAX_PORTALS: Final = 32
+#: Longer ones are cut by PostgreSQL.
+_MAX_NAME: Final = 63
 #: What ends the catalog server's answer to each message, beside an error.
 _ENDS: Final = {
     b"P": b"1",
@@ -116,6 +125,7 @@ class Session:
         self._portals: dict[bytes, _Portal] = {}
         self._skips = False
         self._running: Disconnection | None = None
+        self._looked_at = time.monotonic()
 
     async def serve(self) -> None:
         """Answer the client until it leaves.
@@ -131,8 +141,9 @@ class Session:
             self._drop_portals()
 
     async def _read(self) -> Message:
+        is_unread = any(portal.result and portal.result.batches for portal in self._portals.values())
         try:
-            async with asyncio.timeout(IDLE_SECONDS):
+            async with asyncio.timeout(UNREAD_SECONDS if is_unread else IDLE_SECONDS):
                 return await self._client.read()
         except TimeoutError:
             raise Failure("57P05", "The connection was idle for too long.", is_fatal=True) from None
@@ -183,6 +194,12 @@ class Session:
 
     async def _ask(self, message: Message) -> bool:
         """Send a message to the catalog server, and its answer to the client. Return False for an error."""
+        if time.monotonic() - self._looked_at > _RIGHTS_SECONDS:
+            try:
+                await self._run(self._caller.require_rights)
+            except ApiError as error:
+                raise failure_of(error, is_fatal=True) from error
+            self._looked_at = time.monotonic()
         flush = [] if message.kind in b"QS" else [Message(b"H")]
         ends, is_error = _ENDS[message.kind], False
         try:
@@ -225,15 +242,18 @@ class Session:
         if not any(map(reads_log, statements)):
             for statement in statements:
                 require_catalog(statement)
-                self._forget(statement)
-            await self._ask(message)
+            if len(statements) == 1 and self._forget(statements[0]):
+                await self._client.send(messages.complete("DEALLOCATE"))
+            else:
+                await self._ask(message)
             await self._sync()
             return
         for statement in statements:
             if not reads_log(statement):
                 require_catalog(statement)
-                self._forget(statement)
-                if not await self._ask(Message(b"Q", statement.encode() + b"\0")):
+                if self._forget(statement):
+                    await self._client.send(messages.complete("DEALLOCATE"))
+                elif not await self._ask(Message(b"Q", statement.encode() + b"\0")):
                     break
                 continue
             portal = _Portal(statement, read_copy(statement), ())
@@ -244,15 +264,20 @@ class Session:
                 await self._send_rows(portal)
         await self._sync()
 
-    def _forget(self, statement: str) -> None:
-        """Forget prepared statements that a statement deallocates."""
-        words = words_of(statement)
-        if words[:1] == ["discard"] or (words[:1] == ["deallocate"] and words[-1] == "all"):
+    def _forget(self, statement: str) -> bool:
+        """Forget prepared statements that a statement deallocates. Return True if it is one over the log."""
+        name = find_deallocated(statement)
+        if name == b"" or words_of(statement)[:2] == ["discard", "all"]:
             self._statements.clear()
+        elif name is not None:
+            return self._statements.pop(name, None) is not None
+        return False
 
     async def _parse(self, message: Message) -> None:
         body = Body(message.body)
         name, text, oids = body.text(), _decode(body.text()), body.numbers("I")
+        if len(name) > _MAX_NAME or len(oids) > MAX_PARAMETERS:
+            raise Failure("54000", f"A name has {_MAX_NAME} bytes, a statement {MAX_PARAMETERS} parameters.")
         known = sum(len(statement.text) for statement in self._statements.values() if statement)
         if len(self._statements) >= _MAX_STATEMENTS or known > _MAX_STATEMENT_BYTES:
             raise Failure("54000", "Too many statements are prepared. Close some.")
@@ -285,6 +310,8 @@ class Session:
             raise Failure(
                 "08P01", f"The statement has {len(statement.oids)} parameters, not {len(bind.values)}."
             )
+        if len(bind.portal) > _MAX_NAME:
+            raise Failure("42622", f"A name has {_MAX_NAME} bytes.")
         if bind.portal and bind.portal in self._portals:
             raise Failure("42P03", "There is a portal of this name already.")
         if len(self._portals) >= _MAX_PORTALS:
@@ -382,6 +409,9 @@ class Session:
         if portal.sent < result.row_count:
             await self._client.send(Message(b"s"))
             return
+        # Its rows are not needed any more.
+        portal.result = replace(result, batches=())
+        portal.held.close()
         if copy is not None:
             trailer = [Message(b"d", lead + b"\xff\xff")] if copy.form == "binary" else []
             await self._client.send(*trailer, Message(b"c"))

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 from logs.columns import COLUMNS
 from logs.queries import parts_of
 from logs.quoting import quote_name, quote_text
+from logs.sql.guard import MAX_STATEMENT_BYTES
 from logs.sql.view import LOG_VIEWS, fold
 from logs.wire import rows
 
@@ -51,6 +52,12 @@ _UTF8: Final = frozenset({"utf8", "utf-8", "unicode", "default"})
 _WRITTEN_WITH_CAPITALS: Final = {fold(column.name): column.name for column in COLUMNS}
 
 
+#: Of one statement.
+MAX_PARAMETERS: Final = 1000
+#: What PostgreSQL takes for space. Other space of Unicode is a part of names to it.
+_SPACE: Final = " \t\n\r\f\v"
+
+
 def split(text: str) -> list[str]:
     """Return the statements of a text, without empty ones."""
     found, current = [], ""
@@ -65,7 +72,7 @@ def split(text: str) -> list[str]:
 
 def _tokens(statement: str) -> Iterator[tuple[str, str]]:
     """Yield the parts of a statement without comments and space."""
-    return ((kind, part) for kind, part in parts_of(statement) if kind != "comment" and not part.isspace())
+    return ((kind, part) for kind, part in parts_of(statement) if kind != "comment" and part.strip(_SPACE))
 
 
 def words_of(statement: str) -> list[str]:
@@ -129,7 +136,7 @@ def read_copy(statement: str) -> Copy | None:
         depth -= kind == "" and part == ")" and not rest
         if depth > 0:
             inside += part
-        elif inside and kind != "comment" and not part.isspace():
+        elif inside and kind != "comment" and part.strip(_SPACE):
             rest.append(part.strip("\"'").lower())
         depth += kind == "" and part == "(" and not rest
     options = [word for word in rest[1:] if word not in {"(", ")", ",", "with", "format", "true", "on"}]
@@ -169,16 +176,46 @@ def without_schema(statement: str) -> str:
     return found
 
 
+def _number_of(positional: str) -> int:
+    number = int(positional[1:]) if len(positional) <= len(f"${MAX_PARAMETERS}") else 0
+    if not 0 < number <= MAX_PARAMETERS:
+        raise Failure("42P02", f"Parameters are $1 to ${MAX_PARAMETERS}.")
+    return number
+
+
 def count_parameters(statement: str) -> int:
-    """Return the highest number of ``$1``, ``$2`` and so on."""
-    return max((int(part[1:]) for kind, part in parts_of(statement) if kind == "positional"), default=0)
+    """Return the highest number of ``$1``, ``$2`` and so on.
+
+    Raises:
+        Failure: there is no such parameter, or it is above `MAX_PARAMETERS`.
+    """
+    return max((_number_of(part) for kind, part in parts_of(statement) if kind == "positional"), default=0)
 
 
 def fill(statement: str, literals: Sequence[str]) -> str:
-    """Return a statement with literals in place of ``$1``, ``$2`` and so on."""
-    return "".join(
-        literals[int(part[1:]) - 1] if kind == "positional" else part for kind, part in parts_of(statement)
-    )
+    """Return a statement with literals in place of ``$1``, ``$2`` and so on.
+
+    Raises:
+        Failure: it becomes too long.
+    """
+    filled, size = [], 0
+    for kind, part in parts_of(statement):
+        filled.append(literals[_number_of(part) - 1] if kind == "positional" else part)
+        size += len(filled[-1])
+        if size > MAX_STATEMENT_BYTES:
+            raise Failure("54000", f"With its values the statement has over {MAX_STATEMENT_BYTES} bytes.")
+    return "".join(filled)
+
+
+def find_deallocated(statement: str) -> bytes | None:
+    """Return the name of the prepared statement that ``DEALLOCATE`` names; empty for ALL, None for another
+    statement."""
+    tokens = list(_tokens(statement))
+    if not tokens or tokens[0][1].lower() != "deallocate":
+        return None
+    kind, part = tokens[-1]
+    name = part[1:-1].replace('""', '"') if kind == "name" else part.lower()
+    return b"" if kind != "name" and name == "all" else name.encode()
 
 
 def with_quoted_columns(statement: str) -> str:
@@ -203,13 +240,19 @@ def _unpacked(code: str) -> Callable[[bytes], str]:
     return read
 
 
+#: Of a NUMERIC, in digits of base 10,000.
+_MOST_DIGITS: Final = 25
+
+
 def _numeric(data: bytes) -> str:
     count, weight, sign, scale = struct.unpack_from("!HhHH", data)
+    if count > _MOST_DIGITS or abs(weight) > _MOST_DIGITS:
+        raise ValueError(data)
     number = 0
     for digit in struct.unpack_from(f"!{count}H", data, 8):
         number = number * 10_000 + digit
     exponent = 4 * (weight + 1 - count)
-    if sign not in {0, 0x4000} or abs(exponent) + count > 100:
+    if sign not in {0, 0x4000}:
         raise ValueError(data)
     digits = str(number * 10 ** max(exponent, 0)).rjust(1 - min(exponent, 0), "0")
     whole, fraction = digits[: len(digits) + min(exponent, 0)], digits[len(digits) + min(exponent, 0) :]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import psycopg
 import pytest
+from django.db import connection
 
 from accounts.access.credentials import end_pat
 from accounts.access.scopes import Scope
@@ -233,6 +234,71 @@ def test_the_password_is_in_no_log_line(scene: Scene, caplog: pytest.LogCaptureF
         scene.connect(password=scene.password + "x")
     assert scene.password not in caplog.text + str(refused.value)
     assert MAX_MESSAGE == 1 << 20
+
+
+@pytest.mark.parametrize(
+    ("text", "state"),
+    [
+        (b"SELECT day FROM proxy_logs WHERE responseSize = $1001", "42P02"),
+        (b"SELECT day FROM proxy_logs WHERE responseSize = $0", "42P02"),
+        (b"SELECT day FROM proxy_logs WHERE responseSize = $" + b"9" * 5000, "42P02"),
+    ],
+)
+def test_a_parameter_has_a_small_number(scene: Scene, text: bytes, state: str) -> None:
+    with Raw.signed_in(scene) as raw:
+        raw.send(Message(b"P", b"\0" + text + b"\0\0\0"), Message(b"S"))
+        assert states(raw.read_all()) == [state]
+
+
+def test_a_statement_with_its_values_has_64_kib(scene: Scene) -> None:
+    text = b"SELECT day FROM proxy_logs WHERE userName IN (" + b"$1," * 1000 + b"$1)"
+    value = b"x" * 1000
+    bind = b"\0\0" + struct.pack("!hhi", 0, 1, len(value)) + value + struct.pack("!h", 0)
+    with Raw.signed_in(scene) as raw:
+        raw.send(Message(b"P", b"\0" + text + b"\0\0\0"), Message(b"B", bind), Message(b"S"))
+        assert states(raw.read_all()) == ["54000"]
+
+
+def test_a_number_with_many_digits_is_no_value(scene: Scene) -> None:
+    text = b"SELECT day FROM proxy_logs WHERE responseSize = $1"
+    value = struct.pack("!HhHH", 30, 29, 0, 0) + bytes(60)
+    bind = b"\0\0" + struct.pack("!hhhi", 1, 1, 1, len(value)) + value + struct.pack("!h", 0)
+    with Raw.signed_in(scene) as raw:
+        parse = b"\0" + text + b"\0" + struct.pack("!hI", 1, 1700)
+        raw.send(Message(b"P", parse), Message(b"B", bind), Message(b"S"))
+        assert states(raw.read_all()) == ["22P03"]
+
+
+def test_a_caller_has_a_part_of_the_connections(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scene.server, "_connections", 9)
+    with scene.connect(), pytest.raises(psycopg.OperationalError, match="You have too many connections"):
+        scene.connect()
+
+
+def test_a_statement_of_a_client_that_is_gone_ends(scene: Scene) -> None:
+    numbers = ", ".join(f"generate_series(1, 10000) AS {name}" for name in "abc")
+    endless = f"SELECT 1; SET statement_timeout = 0; SELECT count(*) FROM {numbers}"
+    with Raw.signed_in(scene) as raw:
+        raw.send(Message(b"Q", endless.encode() + b"\0"))
+        raw.socket.recv(1)
+    with connection.cursor() as cursor:
+        for _ in range(600):
+            cursor.execute("SELECT FROM pg_stat_activity WHERE query LIKE 'SELECT 1; SET statement%'")
+            if not cursor.rowcount:
+                return
+            threading.Event().wait(0.02)
+    pytest.fail("It runs on.")
+
+
+def test_a_revoked_token_ends_the_use_of_the_catalog_too(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("logs.wire.session._RIGHTS_SECONDS", 0)
+    with scene.connect() as connection:
+        connection.execute("SELECT 1")
+        end_pat(PersonalAccessToken.objects.get(), actor="x")
+        with pytest.raises(psycopg.OperationalError):
+            connection.execute("SELECT 1")
 
 
 def test_connections_have_a_limit(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:

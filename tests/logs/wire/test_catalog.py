@@ -189,6 +189,7 @@ HIDING = (
     "SELECT E'a'\n'b\\'' ; ALTER ROLE CURRENT_USER SET jit = on; -- '",
     "SELECT 1 AS a€$b$ ; ALTER ROLE CURRENT_USER SET jit = on; SELECT $b$ AS a€$b$",
     "SELECT '\\'; ALTER ROLE CURRENT_USER SET jit = on; --'",
+    *(f"SELECT 1 AS a{space}" for space in ("\xa0", "\x85", "\u2003", "\u3000", "\x1c")),
     "/* /* */ SELECT 1 */ ALTER ROLE CURRENT_USER SET jit = on",
     "SELECT $$a$$; ALTER ROLE CURRENT_USER SET jit = on",
     "SELECT 1 --\n; ALTER ROLE CURRENT_USER SET jit = on",
