@@ -12,7 +12,17 @@ from msgspec import Meta
 from analytics.reports.reading import ReportQuery
 from analytics.reports.savings import Money, find_source, read_savings
 from analytics.reports.traffic import program_condition
-from logs.definitions import HIT, MEASURED_MISS, MISS, NOT_CACHED, REQUEST, SPARED, STORED_MISS
+from logs.definitions import (
+    HIT,
+    MEASURED_MISS,
+    MISS,
+    NOT_CACHED,
+    REQUEST,
+    SPARED,
+    STORED_MISS,
+    WAREHOUSE_TIME,
+    hash_sql,
+)
 from logs.programs import PROGRAM
 from tenantadmin.lib.core.structs import Count, JsonStruct
 
@@ -108,10 +118,10 @@ def find_statements(log: LogReader, *, window: Window, program: str) -> list[str
         ApiError: the query failed.
     """
     rows = log.rows(
-        f"SELECT md5(standardizedSql) AS hash FROM proxy_logs"  # noqa: S608  # days and quoted values
+        f"SELECT {hash_sql()} AS hash FROM proxy_logs"  # noqa: S608  # days and quoted values
         f" WHERE day BETWEEN '{window.first}' AND '{window.last}' AND standardizedSql IS NOT NULL"
         f" AND {program_condition(program)} GROUP BY standardizedSql"
-        f" ORDER BY sum(warehouseExecutionTimeMs) DESC NULLS LAST, hash LIMIT 10000"
+        f" ORDER BY {WAREHOUSE_TIME} DESC NULLS LAST, hash LIMIT 10000"
     )
     return [row["hash"] for row in rows]
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from tests.gateway.faces.tls import HOST
-from tests.logs.wire.conftest import filled, scene  # noqa: F401  # fixtures
+from tests.logs.wire.scene import filled, scene  # noqa: F401  # fixtures
 
 if TYPE_CHECKING:
     from tests.logs.wire.scene import Scene

@@ -52,6 +52,7 @@ NAMING = {
     "analytics/demo/generate.py": "what the simulated Gateway logs",
     "bench/bench_requests.py": "a filter of one status",
     "bench/bench_soak.py": "what it sends",
+    "logs/wire/messages.py": "a severity of PostgreSQL's messages",
     "scripts/duckdb_suite.py": "DuckDB's own statements",
     "tenantadmin/lib/core/log_lines.py": "a level of logging",
     "tosapp/publishing.py": "the MD5 of terms of service",

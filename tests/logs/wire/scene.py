@@ -12,7 +12,9 @@ from socket import create_server
 from typing import TYPE_CHECKING, Any
 
 import psycopg
+import pytest
 from django.conf import settings
+from django.core.cache import cache
 from django.core.management import call_command
 from django.db import connection
 
@@ -115,3 +117,18 @@ def make_scene(folder: Path) -> Iterator[Scene]:
     password = factories.pat_secret(world.member, Scope.LOGS_QUERY, tenants=[str(world.tenant.pk)])
     with serving(server) as port:
         yield Scene(port, catalog, server, world, password, authority)
+
+
+@pytest.fixture
+def scene(transactional_db: None, tmp_path: Path) -> Iterator[Scene]:
+    cache.clear()
+    with make_scene(tmp_path) as made:
+        yield made
+    cache.clear()
+
+
+@pytest.fixture
+def filled(scene: Scene) -> Scene:
+    """The port, over a log with six requests."""
+    write_log(scene.world)
+    return scene
