@@ -155,7 +155,7 @@ DRIVERS: Final = [
         "dbt 1.12.7",
         "REQUESTS_CA_BUNDLE",
         "SSL_CERT_FILE",
-        again=(),
+        again=("429", "503"),
         others={"SPOOFED": 26},
         sessions=13,
         port=443,

@@ -38,7 +38,7 @@ def test_the_page_has_the_queries_of_the_document() -> None:
         for block in re.findall(r"```sql\n(.*?)\n```", (DOCS / "assess.md").read_text(), re.DOTALL)
         for statement in block.split("\n\n")
     ]
-    assert len(queries) == 5
+    assert len(queries) == 6
     assert [query for query in queries if query not in page] == []
 
 

@@ -18,7 +18,7 @@ export const WAREHOUSES = {
 const GUIDES = {
   snowflake: {
     file: "history.csv",
-    more: "--price 3.00 --metering metering.csv",
+    more: "--price 3.00 --access access.csv --metering metering.csv",
     steps: [
       [
         "With a role that may read SNOWFLAKE.ACCOUNT_USAGE, export the statements as CSV, Parquet or JSON:",
@@ -26,6 +26,11 @@ const GUIDES = {
        warehouse_size, cluster_number, execution_status, start_time, total_elapsed_time, execution_time,
        bytes_scanned, bytes_written_to_result
 FROM snowflake.account_usage.query_history WHERE start_time > dateadd(day, -30, current_timestamp());`,
+      ],
+      [
+        "And which tables they accessed, as Snowflake resolved their names:",
+        `SELECT query_id, direct_objects_accessed, objects_modified
+FROM snowflake.account_usage.access_history WHERE query_start_time > dateadd(day, -30, current_timestamp());`,
       ],
       [
         "And what was billed, to check the model of the bill:",
