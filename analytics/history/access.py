@@ -9,6 +9,8 @@ Source: docs.snowflake.com/en/sql-reference/account-usage/access_history, read o
 
 from __future__ import annotations
 
+import hashlib
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,14 +23,26 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    #: By the id of a query, the names of its tables and views, without quotes.
-    Accesses = Mapping[str, tuple[str, ...]]
-
 _COLUMNS: Final = {
     "id": Column(("query_id",)),
     "read": Column(("direct_objects_accessed",)),
-    "written": Column(("objects_modified",), "which tables statements write: those of their texts count"),
+    "written": Column(("objects_modified",), "which tables statements write, but for those in their texts"),
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Accesses:
+    """What a file says was accessed.
+
+    Attributes:
+        tables: by the id of a query, the names of its tables and views, without quotes.
+        digest: of the file.
+        missing: as of `read_records`.
+    """
+
+    tables: Mapping[str, tuple[str, ...]]
+    digest: bytes
+    missing: Mapping[str, str]
 
 
 class _Object(msgspec.Struct, rename="camel"):
@@ -36,13 +50,17 @@ class _Object(msgspec.Struct, rename="camel"):
     object_name: str | None = None
 
 
-def read_accesses(path: Path, missing: dict[str, str]) -> Accesses:
-    """Return what a file says was accessed. ``missing`` is as of `read_records`.
+def read_accesses(path: Path) -> Accesses:
+    """Read a file whole: it is for all files of the history.
 
     Raises:
         BadHistory: it is no ACCESS_HISTORY, or damaged.
+        OSError: it cannot be read.
     """
-    found = {}
+    with path.open("rb") as stream:
+        digest = hashlib.file_digest(stream, "sha256").digest()
+    tables: dict[str, tuple[str, ...]] = {}
+    missing: dict[str, str] = {}
     for number, (query, *values) in read_records(
         path, _COLUMNS, what="Snowflake's accesses", missing=missing
     ):
@@ -52,8 +70,8 @@ def read_accesses(path: Path, missing: dict[str, str]) -> Accesses:
             raise BadHistory(
                 f"{path.name}, row {number}: the objects of query {query} are no array of objects: {error}."
             ) from error
-        found[str(query)] = _shared(tuple(names))
-    return found
+        tables[str(query)] = _shared(tuple(names))
+    return Accesses(tables, digest, missing)
 
 
 @lru_cache(10_000)

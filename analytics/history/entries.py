@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from analytics.history.access import read_accesses
 from analytics.history.databricks import read_databricks
 from analytics.history.postgresql import read_postgresql
 from analytics.history.rows import BadHistory, Notes, Options, Source
@@ -28,7 +27,7 @@ from logs.definitions import FAILED, OWN_CACHE, PASSED
 from logs.layout import HOUR_MS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from analytics.history.access import Accesses
@@ -69,28 +68,24 @@ class Choices:
 
     Attributes:
         key: of the hashes. The caller keeps it.
-        access: a file that says which tables the statements accessed.
+        accesses: which tables the statements accessed, if a file says so.
     """
 
     source: Source
     options: Options = field(default_factory=Options)
     hashed: frozenset[Hashed] = frozenset()
     key: bytes = b""
-    access: Path | None = None
+    accesses: Accesses | None = field(default=None, repr=False)
 
     def digest(self, path: Path) -> str:
         """Return a digest of a file and these choices."""
-        found = _hash_file(path)
-        if self.access is not None:
-            found.update(_hash_file(self.access).digest())
+        with path.open("rb") as stream:
+            found = hashlib.file_digest(stream, "sha256")
+        if self.accesses is not None:
+            found.update(self.accesses.digest)
         own = [_VERSION, self.source, self.options, sorted(self.hashed), hashlib.sha256(self.key).hexdigest()]
         found.update(msgspec.json.encode(own))
         return found.hexdigest()
-
-
-def _hash_file(path: Path) -> hashlib._Hash:
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256")
 
 
 class Read(msgspec.Struct, rename="camel"):
@@ -186,7 +181,7 @@ def write_entries(
     hashes = Hashes(choices)
     tree = _Tree(directory, digest[:32])
     encode = msgspec.json.Encoder().encode
-    accesses = {} if choices.access is None else read_accesses(choices.access, notes.missing)
+    accessed = choices.accesses.tables if choices.accesses else {}
     for row in _READERS[choices.source](path, choices.options, notes):
         if row.started_at > now_ms + _AHEAD_MS:
             moment = datetime.fromtimestamp(row.started_at / 1000, UTC)
@@ -194,11 +189,11 @@ def write_entries(
                 f"{path.name}: statement {row.id} began in the future, at {moment:%Y-%m-%d %H:%M} UTC. If "
                 "its times are of another zone, name it: --timezone Europe/Berlin."
             )
-        tree.add(row.started_at, encode(_make_entry(row, choices, standardize, hashes, accesses, read)))
+        tree.add(row.started_at, encode(_make_entry(row, choices, standardize, hashes, accessed, read)))
         if read.rows % 10_000 == 0:
             yield read
     tree.flush()
-    read.missing = notes.missing
+    read.missing = {**(choices.accesses.missing if choices.accesses else {}), **notes.missing}
     yield read
 
 
@@ -207,7 +202,7 @@ def _make_entry(
     choices: Choices,
     standardize: Standardizer,
     hashes: Hashes,
-    accesses: Accesses,
+    accessed: Mapping[str, tuple[str, ...]],
     read: Read,
 ) -> dict[str, Any]:
     read.count(row)
@@ -239,8 +234,8 @@ def _make_entry(
         read.unparsed_ms += took or 0
         if len(read.examples) < _MAX_EXAMPLES:
             read.examples.append(found.text[:200])
-    accessed = accesses.get(row.id)
-    text, tables = hashes.statement(found, facts.tables if accessed is None else accessed)
+    known = accessed.get(row.id)
+    text, tables = hashes.statement(found, facts.tables if known is None else known)
     entry |= {
         "standardizedSql": text,
         "parameterValues": hashes.literals(found.values),
@@ -250,7 +245,7 @@ def _make_entry(
         "isDDL": facts.defines,
         "hasParameters": found.values != "[]",
         "hasNonDeterministicFunctions": facts.varies if facts.parsed else None,
-        "tableCount": len(tables) if facts.parsed or accessed is not None else None,
+        "tableCount": len(tables) if facts.parsed or known is not None else None,
         "tables": _as_json(tables) if tables else None,
     }
     return entry

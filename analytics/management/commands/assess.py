@@ -18,6 +18,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from analytics.assessments.assess import AssessmentFailed, Order, evaluate, import_history
+from analytics.history.access import read_accesses
 from analytics.history.entries import Choices, Hashed
 from analytics.history.metering import read_metering
 from analytics.history.rows import BadHistory, Options, Source
@@ -153,7 +154,7 @@ def _make_order(
             options=Options(timezone=timezone, log_line_prefix=log_line_prefix),
             hashed=hashed,
             key=_read_key(hash_key or settings.VAR_DIR / "assess.key") if hashed else b"",
-            access=access,
+            accesses=None if access is None else read_accesses(access),
         ),
         name=(name or f"{source}: {files[0].name}")[:_MAX_NAME],
         owner=owner,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 import pytest
 
+from analytics.history.access import read_accesses
 from analytics.history.entries import Choices, Hashed, Read, write_entries
 from analytics.history.rows import BadHistory, Options, Source
 from tests.analytics.history.stream import (
@@ -405,7 +406,8 @@ def test_accessed_tables_are_those_that_snowflake_found(is_text: bool, tmp_path:
     access, path = tmp_path / "access.json", tmp_path / "history"
     access.write_text("\n".join(map(json.dumps, rows)))
     path.write_bytes(TWO_QUERIES)
-    choices = Choices(source=Source.SNOWFLAKE, access=access)
+    accesses = read_accesses(access)
+    choices = Choices(source=Source.SNOWFLAKE, accesses=accesses)
     _, entries = read(path, choices, tmp_path / "1")
     assert [(entry["tables"], entry["tableCount"]) for entry in entries] == [
         ('["SHOP.PUBLIC.recent"]', 1),
@@ -413,7 +415,7 @@ def test_accessed_tables_are_those_that_snowflake_found(is_text: bool, tmp_path:
     ]
     assert choices.digest(path) != Choices(source=Source.SNOWFLAKE).digest(path)
     # Names of both are hidden, in whatever case.
-    hashed = Choices(source=Source.SNOWFLAKE, access=access, hashed=frozenset(Hashed), key=b"secret")
+    hashed = Choices(source=Source.SNOWFLAKE, accesses=accesses, hashed=frozenset(Hashed), key=b"secret")
     _, hidden = read(path, hashed, tmp_path / "2")
     text = json.dumps([[entry["standardizedSql"], entry["tables"]] for entry in hidden]).lower()
     assert not {word for word in ("recent", "odd", "log", "shop") if word in text}
@@ -422,7 +424,6 @@ def test_accessed_tables_are_those_that_snowflake_found(is_text: bool, tmp_path:
 def test_a_bad_file_of_accesses_is_named_with_its_row(tmp_path: Path) -> None:
     access, path = tmp_path / "access.csv", tmp_path / "history"
     path.write_bytes(TWO_QUERIES)
-    choices = Choices(source=Source.SNOWFLAKE, access=access)
     for body, message in (
         ("QUERY_ID,DIRECT_OBJECTS_ACCESSED\nq1,nonsense\n", r"access\.csv, row 1: the objects of query q1"),
         ("QUERY_ID,DIRECT_OBJECTS_ACCESSED\nq1,{}\n", r"access\.csv, row 1: the objects of query q1"),
@@ -430,8 +431,9 @@ def test_a_bad_file_of_accesses_is_named_with_its_row(tmp_path: Path) -> None:
     ):
         access.write_text(body)
         with pytest.raises(BadHistory, match=message):
-            read(path, choices, tmp_path)
+            read_accesses(access)
     access.write_text("QUERY_ID,DIRECT_OBJECTS_ACCESSED\nq1,[]\n")
+    choices = Choices(source=Source.SNOWFLAKE, accesses=read_accesses(access))
     counted, entries = read(path, choices, tmp_path)
     assert (entries[0]["tables"], entries[0]["tableCount"]) == (None, 0)
     assert "which tables statements write" in counted.missing["objects_modified"]
