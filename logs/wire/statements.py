@@ -33,7 +33,7 @@ class Failure(Exception):
 
 
 #: The first words of statements that the catalog server may get. Its role can write nothing, but a role may
-#: always change its own password and its own settings, which are those of all clients.
+#: always change its own password and settings, and all clients share the role.
 _READING: Final = frozenset(
     {"select", "with", "values", "table", "show", "explain", "declare", "fetch", "move", "close", "copy"}
     | {"begin", "start", "commit", "end", "rollback", "abort", "savepoint", "release", "set", "reset"}
@@ -246,14 +246,12 @@ _MOST_DIGITS: Final = 25
 
 def _numeric(data: bytes) -> str:
     count, weight, sign, scale = struct.unpack_from("!HhHH", data)
-    if count > _MOST_DIGITS or abs(weight) > _MOST_DIGITS:
+    exponent = 4 * (weight + 1 - count)
+    if sign not in {0, 0x4000} or count > _MOST_DIGITS or abs(exponent) + count > 100:
         raise ValueError(data)
     number = 0
     for digit in struct.unpack_from(f"!{count}H", data, 8):
         number = number * 10_000 + digit
-    exponent = 4 * (weight + 1 - count)
-    if sign not in {0, 0x4000}:
-        raise ValueError(data)
     digits = str(number * 10 ** max(exponent, 0)).rjust(1 - min(exponent, 0), "0")
     whole, fraction = digits[: len(digits) + min(exponent, 0)], digits[len(digits) + min(exponent, 0) :]
     return f"{'-' if sign else ''}{whole}.{fraction[:scale].ljust(1, '0')}"
