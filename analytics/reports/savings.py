@@ -10,7 +10,6 @@ from datetime import date
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias, get_args
 
 import duckdb
-import msgspec
 from django.conf import settings
 from msgspec import Meta
 
@@ -231,10 +230,15 @@ def savings_document(
         pricing=[dict(price) for price in prices],
         window=window,
         total=total,
-        text=msgspec.structs.replace(
-            _text_of(total, pricing.on(window.to), price=price, unmeasured=unmeasured, share=share),
-            headline=activity
-            and _describe_answers(activity, total, pricing.currency, spared=sum(rule.hits for rule in rules)),
+        text=_text_of(
+            total,
+            pricing.on(window.to),
+            price=price,
+            unmeasured=unmeasured,
+            share=share,
+            headline=None
+            if activity is None
+            else _describe_answers(activity, total, pricing.currency, spared=sum(rule.hits for rule in rules)),
         ),
         days=[SavingsOfDay(day=day, **of_days([day])) for day in days] if step == "day" else None,
         months=[SavingsOfMonth(month=month, **of_days(own)) for month, own in _by_month(days).items()]
@@ -269,7 +273,13 @@ def savings_document(
 
 
 def _text_of(
-    total: SavingsTotal, terms: Terms, *, price: Mapping[str, Any] | None, unmeasured: int, share: float
+    total: SavingsTotal,
+    terms: Terms,
+    *,
+    price: Mapping[str, Any] | None,
+    unmeasured: int,
+    share: float,
+    headline: str | None,
 ) -> SavingsText:
     saved, without = total.saved, total.without
     # The time itself is on the Overview, as it was measured; with the mean of other requests it is another.
@@ -320,6 +330,7 @@ def _text_of(
             "the time of their statement is unknown or they are not from their day."
         )
     return SavingsText(
+        headline=headline,
         explanation=explanation,
         bill=bill,
         time=time,
