@@ -113,7 +113,7 @@ def _find_gain(row: Recommendation) -> _Gain:
 
 
 def summarize(row: Recommendation, *, warehouse: Mapping[str, Any] | None = None) -> AdviceSummary:
-    """Return a recommendation in one row. ``warehouse`` is that of the tenant's configuration."""
+    """Return a recommendation in one row. ``warehouse`` is the one of the tenant's configuration."""
     gain, confidence, bounds = _describe_gain(row)
     return AdviceSummary(
         gain=gain,

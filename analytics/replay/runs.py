@@ -378,7 +378,7 @@ def describe_replay(
 ) -> dict[str, Any]:
     """Return a `Replay`: a run with its stored result, if it has one, judged (`judge`).
 
-    ``name`` is that of `name_replays`, if it is known.
+    ``name`` is what `name_replays` gives. Without it, it is looked up.
     """
     judged: dict[str, Any] = {}
     if run.result is not None:
@@ -408,7 +408,7 @@ def summarize_replays(runs: Collection[ReplayRun]) -> list[ReplaySummary]:
 def summarize_replay(
     run: ReplayRun, name: str, *, saved: Any = None, saved_before: Any = None, billed: Any = None
 ) -> ReplaySummary:
-    """Return a run without its result. The last arguments are those of `describe_outcome`, if it is done."""
+    """Return a run without its result. If it is done, the keywords are what `describe_outcome` takes."""
     days = {"from": run.first_day.isoformat(), "to": run.last_day.isoformat()}
     window = ReplayWindow(
         from_=run.first_day, to=run.last_day, warmup_days=run.warmup_days, text=describe_days(days)

@@ -311,7 +311,7 @@ async def _open(connection: socket.socket, tls: ssl.SSLContext | None) -> tuple[
 
 
 class _Protocol(asyncio.StreamReaderProtocol):
-    """Tells when the client is gone, while nobody reads."""
+    """Sets an event when the client closes the connection, also while nothing reads from it."""
 
     def __init__(self, reader: asyncio.StreamReader, gone: asyncio.Event) -> None:
         super().__init__(reader)
