@@ -225,6 +225,10 @@ def savings_document(
     of_all = [price for price in prices if "host" not in price and price["from"] <= str(window.to)]
     # Several prices are no price to name.
     price = of_all[-1] if of_all and not pricing.hosts else None
+    headline = None
+    if activity is not None:
+        hits = sum(rule.hits for rule in rules)
+        headline = _describe_answers(activity, total, pricing.currency, spared=hits)
     return Savings(
         currency=pricing.currency,
         pricing=[dict(price) for price in prices],
@@ -236,9 +240,7 @@ def savings_document(
             price=price,
             unmeasured=unmeasured,
             share=share,
-            headline=None
-            if activity is None
-            else _describe_answers(activity, total, pricing.currency, spared=sum(rule.hits for rule in rules)),
+            headline=headline,
         ),
         days=[SavingsOfDay(day=day, **of_days([day])) for day in days] if step == "day" else None,
         months=[SavingsOfMonth(month=month, **of_days(own)) for month, own in _by_month(days).items()]
