@@ -8,6 +8,7 @@ import threading
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
+from functools import partial
 from socket import create_server
 from typing import TYPE_CHECKING, Any
 
@@ -110,13 +111,12 @@ def serving(server: WireServer) -> Iterator[int]:
 def make_scene(folder: Path) -> Iterator[Scene]:
     world = factories.make_world()
     tls, authority = make_certificate(folder)
-    catalog = prepare_catalog(
-        {**connection.settings_dict, "OPTIONS": {}}, secret=settings.SECRET_KEY, connections=60
-    )
-    server = WireServer(catalog, tls=tls, connections=50, threads=16)
+    catalog = {**connection.settings_dict, "OPTIONS": {}}
+    prepare = partial(prepare_catalog, catalog, secret=settings.SECRET_KEY, connections=60)
+    server = WireServer(prepare, tls=tls, connections=50, threads=16)
     password = factories.pat_secret(world.member, Scope.LOGS_QUERY, tenants=[str(world.tenant.pk)])
     with serving(server) as port:
-        yield Scene(port, catalog, server, world, password, authority)
+        yield Scene(port, prepare(), server, world, password, authority)
 
 
 @pytest.fixture
