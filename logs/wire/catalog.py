@@ -56,7 +56,7 @@ _DESCRIBING: Final = (
     r"|postmaster_start_time|relation_is_.*|sequence_parameters|settings_get_flags|show_all_settings"
     r"|timezone_.*|available_extension.*|extension_update_paths|prepared_statement|cursor|partition_tree"
     r"|partition_ancestors|(total_|table_|indexes_|database_)?(relation_)?size|is_in_recovery"
-    r"|advisory_unlock_all)|clock_timestamp|timeofday|random|random_normal|setseed|gen_random_uuid|uuidv[47])$"
+    r"|advisory_unlock_all|stat_get_live_tuples)|clock_timestamp|timeofday|random|random_normal|setseed|gen_random_uuid|uuidv[47])$"
 )
 _REFUSED_STABLE: Final = r"^(pg_|txid_|fmgr_|inet_server_|lo_)|_to_xml"
 _MAKE: Final = f"""

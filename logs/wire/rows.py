@@ -225,7 +225,7 @@ def _has(counts: Any, infinity: int) -> bool:
 
 def _moved(counts: Any, *, by: int, infinity: int) -> Any:
     """Count from 2000. PostgreSQL's minus infinity is the smallest number."""
-    moved = pc.if_else(pc.equal(counts, infinity), counts, pc.subtract(counts, by))
+    moved = pc.if_else(pc.equal(counts, infinity), counts, pc.subtract(counts, pa.scalar(by, counts.type)))
     return pc.if_else(pc.equal(counts, -infinity), pa.scalar(-infinity - 1, counts.type), moved)
 
 

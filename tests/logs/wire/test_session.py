@@ -41,6 +41,27 @@ def test_rows_of_the_log(filled: Scene) -> None:
     assert set(runs) == {("ok", "duckdb", "reports", "member@example.org", "127.0.0.1", 2)}
 
 
+def test_values_are_the_same_in_both_formats(filled: Scene) -> None:
+    of_each_type = (
+        "i::TINYINT, i::INTEGER, i::BIGINT, (i::HUGEINT * 10**20)::HUGEINT, (i / 3)::DECIMAL(12, 5),"
+        " i / 4, (i / 4)::FLOAT, DATE '2026-01-01' + i::INTEGER,"
+        " TIMESTAMP '2026-01-01 10:00:00.5' + INTERVAL (i) DAY,"
+        " TIME '10:00:00' + INTERVAL (i) HOUR, INTERVAL (i) DAY, i = 1, 'blob'::BLOB,"
+        " '00000000-0000-0000-0000-00000000000a'::UUID, TIMESTAMPTZ '2026-01-01 10:00:00+00'"
+    )
+    statement = f"SELECT {of_each_type} FROM range(-2, 3) r(i), (SELECT day FROM proxy_logs LIMIT 1)"
+    found = []
+    with filled.connect() as connection:
+        for binary in (False, True):
+            with connection.cursor(binary=binary) as cursor:
+                found.append(cursor.execute(statement.encode()).fetchall())
+    assert found[0] == found[1]
+    assert [str(row[7]) for row in found[1]] == [
+        *("2025-12-30", "2025-12-31", "2026-01-01", "2026-01-02", "2026-01-03")
+    ]
+    assert [row[4] for row in found[1]][-1] == Decimal("0.66667")
+
+
 def test_the_api_has_the_view_with_times_too(filled: Scene) -> None:
     client = ApiClient(factories.sign_in(filled.world.member))
     statement = (
