@@ -22,6 +22,7 @@ from scramp import ScramClient, ScramException
 from logs.columns import COLUMNS, DAY_COLUMN, SqlType
 from logs.sql.view import LOG_VIEW, TIME_VIEW, TIMES
 from logs.wire.messages import (
+    LOST,
     SSL_REQUEST,
     Message,
     ProtocolError,
@@ -248,7 +249,7 @@ class Backend:
                     failed.callback(backend.close)
                     await backend._start(settings)
                     failed.pop_all()
-        except (OSError, TimeoutError, asyncio.IncompleteReadError, ProtocolError, ScramException) as error:
+        except (*LOST, ScramException) as error:
             raise Unavailable(str(error)) from error
         return backend
 
@@ -290,7 +291,7 @@ class Backend:
 
     async def cancel(self) -> None:
         """Ask the server to end the statement that runs."""
-        with contextlib.suppress(OSError, TimeoutError, asyncio.IncompleteReadError, ProtocolError):
+        with contextlib.suppress(*LOST):
             async with asyncio.timeout(_CONNECT_SECONDS):
                 stream = await _connect(self._catalog)
                 await stream.send_bytes(pack_cancel(self._key))
@@ -304,13 +305,17 @@ async def _connect(catalog: Catalog) -> Stream:
     if catalog.host.startswith("/"):
         return Stream(*await asyncio.open_unix_connection(f"{catalog.host}/.s.PGSQL.{catalog.port}"))
     reader, writer = await asyncio.open_connection(catalog.host, catalog.port)
+    stream = Stream(reader, writer)
     if (tls := _tls_of(catalog)) is not None:
-        writer.write(pack_request(SSL_REQUEST))
-        # More would be plain text that someone between has added.
-        if await reader.read(2) != b"S":
-            raise ProtocolError("The catalog server has no TLS.")
-        await writer.start_tls(tls, server_hostname=catalog.host)
-    return Stream(reader, writer)
+        with contextlib.ExitStack() as failed:
+            failed.callback(stream.close)
+            writer.write(pack_request(SSL_REQUEST))
+            # More would be plain text that someone between has added.
+            if await reader.read(2) != b"S":
+                raise ProtocolError("The catalog server has no TLS.")
+            await writer.start_tls(tls, server_hostname=catalog.host)
+            failed.pop_all()
+    return stream
 
 
 def _prove(scram: ScramClient, body: bytes) -> bytes:

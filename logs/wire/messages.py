@@ -28,6 +28,10 @@ class ProtocolError(Exception):
     """A message is malformed or too large. The connection ends."""
 
 
+#: What a connection raises that the other side has ended, or on which it is too slow or speaks wrongly.
+LOST: Final = (OSError, TimeoutError, asyncio.IncompleteReadError, ProtocolError)
+
+
 class Message(NamedTuple):
     """The kind of a message, one byte, and what follows its length."""
 

@@ -23,7 +23,7 @@ from django.db import DEFAULT_DB_ALIAS, close_old_connections, connections
 from logs.wire import messages
 from logs.wire.access import Caller
 from logs.wire.catalog import Backend, NotPrepared, Unavailable
-from logs.wire.messages import Body, Message, ProtocolError, Stream
+from logs.wire.messages import LOST, Body, Message, ProtocolError, Stream
 from logs.wire.session import Session, failure_of
 from logs.wire.statements import Failure, with_quoted_columns
 from tenantadmin.lib.core.errors import ApiError
@@ -57,7 +57,7 @@ _SETTINGS: Final = frozenset(
 _IGNORED: Final = frozenset({"user", "database", "client_encoding", "replication", "options"})
 _MAX_PROGRAM: Final = 64
 _TEXT: Final = 25
-_CONNECT_SECONDS: Final = 5
+_INFER_SECONDS: Final = 5
 
 
 @dataclass(slots=True)
@@ -251,7 +251,7 @@ class WireServer:
         self, stream: Stream, gone: asyncio.Event, backend: Backend, caller: Caller, welcome: list[Message]
     ) -> None:
         number, secret = secrets.randbits(31), secrets.token_bytes(4)
-        session = Session(stream, backend, caller, run=self._run, infer=partial(infer_types, self._catalog))
+        session = Session(stream, backend, caller, run=self._run, infer=self._infer)
         watching = asyncio.create_task(_cancel_when(gone, session))
         self._connected[number] = _Connected(secret, caller, backend, session)
         try:
@@ -265,6 +265,20 @@ class WireServer:
                 # It would run on.
                 await backend.cancel()
             backend.close()
+
+    async def _infer(self, statement: str, oids: Sequence[int]) -> Sequence[int]:
+        """Return the types of a statement's parameters, as PostgreSQL sees them, or text."""
+        text, found = with_quoted_columns(statement).encode(), tuple[int, ...]()
+        with contextlib.suppress(*LOST, Unavailable):
+            async with asyncio.timeout(_INFER_SECONDS):
+                backend = await self._connect({"client_encoding": "UTF8"})
+                with contextlib.closing(backend):
+                    parse = b"\0" + text + struct.pack(f"!xH{len(oids)}I", len(oids), *oids)
+                    await backend.send(Message(b"P", parse), Message(b"D", b"S\0"), Message(b"S"))
+                    while (message := await backend.read()).kind != b"Z":
+                        if message.kind == b"t":
+                            found = Body(message.body).numbers("I")
+        return found if len(found) == len(oids) else [oid or _TEXT for oid in oids]
 
     async def _cancel(self, body: bytes) -> None:
         """End what the session with this key runs. A wrong key is not answered either."""
@@ -340,18 +354,3 @@ def _settings_of(parameters: Mapping[str, str]) -> dict[str, str]:
     if parameters.get("replication", "false") not in {"false", "off", "no", "0"}:
         raise Failure("0A000", "There is no replication here.", is_fatal=True)
     return {name: value for name, value in settings.items() if name in _SETTINGS}
-
-
-def infer_types(catalog: Catalog, statement: str, oids: Sequence[int]) -> Sequence[int]:
-    """Return the types of a statement's parameters, as PostgreSQL sees them; text if it cannot read it."""
-    types = [oid or _TEXT for oid in oids]
-    with (
-        contextlib.suppress(psycopg.Error),
-        psycopg.connect(catalog.conninfo, autocommit=True, connect_timeout=_CONNECT_SECONDS) as connection,
-    ):
-        server = connection.pgconn
-        prepared = server.prepare(b"", with_quoted_columns(statement).encode(), oids)
-        described = server.describe_prepared(b"")
-        if not prepared.error_message and described.nparams == len(oids):
-            types = [oid or described.param_type(place) for place, oid in enumerate(oids)]
-    return types

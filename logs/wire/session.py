@@ -32,7 +32,7 @@ from tenantadmin.lib.core.errors import ApiError, RateLimited
 from tenantadmin.lib.core.serving import Disconnection
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Awaitable, Callable, Iterator, Sequence
 
     import pyarrow as pa
 
@@ -117,7 +117,7 @@ class Session:
         caller: Caller,
         *,
         run: Callable[..., Any],
-        infer: Callable[[str, Sequence[int]], Sequence[int]],
+        infer: Callable[[str, Sequence[int]], Awaitable[Sequence[int]]],
     ) -> None:
         self._client = client
         self._backend = backend
@@ -308,7 +308,7 @@ class Session:
         missing = count_parameters(text) - len(oids)
         if missing > 0 or 0 in oids:
             query = read_action(statements[0]).query
-            oids = tuple(await self._run(self._infer, query, (*oids, *[0] * missing)))
+            oids = tuple(await self._infer(query, (*oids, *[0] * missing)))
         self._statements[name] = _Statement(statements[0], oids)
         await self._client.send(Message(b"1"))
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import socket
 import struct
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import psycopg
 import pytest
@@ -12,12 +14,14 @@ from django.db import connection
 
 from accounts.access.credentials import end_pat
 from accounts.access.scopes import Scope
+from accounts.budgets import use_budget
 from accounts.models import PersonalAccessToken
 from logs import queries
 from logs.models import QueryRun
 from logs.sql.protocol import EngineUnavailable, QueryCancelled
 from logs.wire import server
 from logs.wire.messages import MAX_MESSAGE, Message, pack_startup
+from tenantadmin.lib.http.budgets import QUERY
 from tests import factories
 from tests.logs.wire.raw import Raw, cancel, states
 
@@ -63,6 +67,18 @@ def test_a_network_has_so_many_startups_at_a_time(scene: Scene, monkeypatch: pyt
         assert refused.is_closed()
     for raw in waiting:
         raw.socket.close()
+
+
+def test_a_thousand_startups_that_never_end_keep_nobody_out(scene: Scene) -> None:
+    """From fifty networks. Each new one ends the oldest, so that who signs in at once is served."""
+    with contextlib.ExitStack() as waiting:
+        for number in range(1000):
+            source = f"127.0.1.{number // server.STARTING_PER_NETWORK + 1}", 0
+            address = "127.0.0.1", scene.port
+            waiting.enter_context(socket.create_connection(address, timeout=20, source_address=source))
+        with scene.connect() as connection:
+            assert connection.execute("SELECT count(*) FROM proxy_logs").fetchone() == (0,)
+        assert len(scene.server._starting) <= server.STARTING
 
 
 def test_a_client_that_does_not_finish_its_startup_is_closed(
@@ -189,6 +205,17 @@ def engine(monkeypatch: pytest.MonkeyPatch) -> Waiting:
     return made
 
 
+def test_a_describe_can_be_cancelled(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = Waiting()
+    monkeypatch.setattr(queries, "get_engine", lambda: engine)
+    with Raw.signed_in(scene) as raw:
+        raw.send(Message(b"P", b"s\0SELECT day FROM proxy_logs\0\0\0"), Message(b"D", b"Ss\0"), Message(b"S"))
+        assert engine.begun.wait(10)
+        cancel(scene, raw.key)
+        assert states(raw.read_all()) == ["57014"]
+    assert QueryRun.objects.count() == 0
+
+
 def test_a_query_ends_by_its_own_key_alone(scene: Scene, engine: Waiting) -> None:
     with Raw.signed_in(scene) as raw, Raw.signed_in(scene) as other:
         raw.send(Message(b"Q", b"SELECT 1 FROM proxy_logs\0"))
@@ -305,6 +332,46 @@ def test_a_revoked_token_ends_the_use_of_the_catalog_too(
             connection.execute("SELECT 1")
 
 
+@pytest.mark.parametrize("statement", ["SELECT 1", "SELECT count(*) FROM proxy_logs"])
+def test_new_terms_of_service_end_the_session(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, statement: str
+) -> None:
+    monkeypatch.setattr("logs.wire.session._RIGHTS_SECONDS", 0)
+    with scene.connect(autocommit=True) as connection:
+        connection.execute(statement.encode())
+        monkeypatch.setattr("logs.wire.access.must_acknowledge", lambda _: True)
+        with pytest.raises(psycopg.OperationalError, match="Acknowledge the active terms of service"):
+            connection.execute(statement.encode())
+        assert connection.broken
+
+
+def test_what_the_catalog_server_works_is_paid(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("logs.wire.session._UNPAID_SECONDS", 0)
+    paid: list[float] = []
+    monkeypatch.setattr("logs.wire.access.Caller.pay", lambda _, seconds: paid.append(seconds))
+    with Raw.signed_in(scene) as raw:
+        for _ in range(3):
+            raw.query("SELECT 1")
+    assert paid[0] == 0
+    assert len(paid) == 3
+    assert all(seconds > 0 for seconds in paid[1:])
+
+
+def test_the_catalog_server_works_within_the_budget(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, settings: Any
+) -> None:
+    settings.CALLER_BUDGETS = {**settings.CALLER_BUDGETS, "query": "1 per hour"}
+    monkeypatch.setattr("logs.wire.session._UNPAID_SECONDS", 0)
+    with Raw.signed_in(scene) as raw:
+        assert states(raw.query("SELECT 1")) == []
+        use_budget(QUERY, caller=scene.world.member.email, seconds=2)
+        for _ in range(2):
+            assert states(raw.query("SELECT 1")) == ["53400"]
+        # A session goes on, and its transaction can end, when there is a budget again.
+        settings.CALLER_BUDGETS = {**settings.CALLER_BUDGETS, "query": "1000 per hour"}
+        assert states(raw.query("ROLLBACK")) == []
+
+
 def test_connections_have_a_limit(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scene.server, "_connections", 1)
     with scene.connect(), pytest.raises(psycopg.OperationalError, match="Too many clients"):
@@ -316,3 +383,31 @@ def test_without_the_catalog_server_nobody_connects(scene: Scene, monkeypatch: p
     monkeypatch.setattr(scene.server, "_catalog", gone)
     with pytest.raises(psycopg.OperationalError, match="catalog server is away"):
         scene.connect()
+
+
+DROP = ("DROP DATABASE {name} WITH (FORCE)",)
+
+
+@pytest.mark.parametrize(
+    "losses",
+    [
+        (*DROP, "DROP ROLE {name}"),
+        DROP,
+        (*DROP, "CREATE DATABASE {name}"),
+        ("ALTER ROLE {name} NOLOGIN",),
+    ],
+)
+def test_a_catalog_that_is_lost_is_made_again(scene: Scene, losses: tuple[str, ...]) -> None:
+    with scene.connect() as other:
+        other.execute("SELECT 1")
+        with connection.cursor() as cursor:
+            for loss in losses:
+                cursor.execute(loss.format(name=scene.catalog.database))
+        with scene.connect() as again:
+            assert again.execute(
+                "SELECT relname FROM pg_class WHERE relname ~ '^proxy' ORDER BY 1"
+            ).fetchall() == [
+                ("proxy_logs",),
+                ("proxy_logs_time",),
+            ]
+            assert again.execute("SHOW statement_timeout").fetchone() == ("10s",)
