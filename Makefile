@@ -127,7 +127,7 @@ format: .venv/dev.stamp $(PRETTIER)/stamp ## Format the Python code, and the das
 	$(PRETTIER)/node_modules/.bin/prettier --write tenantadmin/static/dashboard
 
 bench: .venv/dev.stamp ## Run the benchmarks
-	@set -e; for name in http staff logs sql requests replay savings changes; do PYTHONPATH=clients/python/src $(BIN)/python -m bench $$name; done
+	@set -e; for name in http staff logs sql wire requests replay savings changes; do PYTHONPATH=clients/python/src $(BIN)/python -m bench $$name; done
 
 fuzz: .venv/dev.stamp ## Fuzz the service against its contract, by other requests in every run
 	@FUZZ_EXAMPLES=$${FUZZ_EXAMPLES:-60} $(BIN)/pytest tests/contract -n logical -q $(ARGS)
