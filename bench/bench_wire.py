@@ -50,9 +50,16 @@ def main(
         Membership.objects.create(user=member, tenant=world.tenant, role="member")
         slow.append(factories.pat_secret(member, Scope.LOGS_QUERY, tenants=tenants))
     with served(directory, connections=10 * clients) as (port, authority):
-        address = {"host": HOST, "port": port, "dbname": tenants[0], "user": "anyone", "password": token}
-        trust = {"sslmode": "verify-full", "sslrootcert": str(authority)}
-        with psycopg.connect(**address, **trust, autocommit=True) as connection:
+        address = psycopg.conninfo.make_conninfo(
+            host=HOST,
+            port=port,
+            dbname=tenants[0],
+            user="anyone",
+            password=token,
+            sslmode="verify-full",
+            sslrootcert=str(authority),
+        )
+        with psycopg.connect(address, autocommit=True) as connection:
             works: dict[str, Callable[[], object]] = {
                 "a query of the log": lambda: connection.execute(new_query()).fetchall(),
                 "a statement of the catalog": lambda: connection.execute("SHOW timezone").fetchall(),

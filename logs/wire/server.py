@@ -11,6 +11,7 @@ import contextlib
 import hmac
 import logging
 import secrets
+import socket
 import struct
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -30,7 +31,6 @@ from tenantadmin.lib.core.errors import ApiError
 from tenantadmin.lib.core.hosts import network_of
 
 if TYPE_CHECKING:
-    import socket
     import ssl
     from collections.abc import Callable, Mapping, Sequence
 
@@ -103,6 +103,8 @@ class WireServer:
     async def serve(self, listening: socket.socket) -> None:
         """Serve until the task is cancelled."""
         loop = asyncio.get_running_loop()
+        # asyncio sets this on sockets alone that name their protocol. Without it, each answer waits 40 ms.
+        listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         server = await loop.create_server(lambda: _Protocol(self._accept), sock=listening, backlog=_BACKLOG)
         try:
             await loop.create_future()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import struct
 from datetime import datetime
 from decimal import Decimal
@@ -182,3 +183,10 @@ def test_values_have_the_types_that_postgresql_infers(filled: Scene) -> None:
         answers = raw.read_all()
         assert b"".join(message.kind for message in answers) == b"1tTZ"
         assert answers[1].body == struct.pack("!HIII", 3, 23, 25, 1114)
+
+
+def test_small_answers_do_not_wait(scene: Scene) -> None:
+    with scene.connect():
+        (connected,) = scene.server._connected.values()
+        own = connected.session._client._writer.get_extra_info("socket")
+        assert own.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
