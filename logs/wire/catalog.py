@@ -57,7 +57,8 @@ _DESCRIBING: Final = (
     r"|postmaster_start_time|relation_is_.*|sequence_parameters|settings_get_flags|show_all_settings"
     r"|timezone_.*|available_extension.*|extension_update_paths|prepared_statement|cursor|partition_tree"
     r"|partition_ancestors|(total_|table_|indexes_|database_)?(relation_)?size|is_in_recovery"
-    r"|advisory_unlock_all|stat_get_live_tuples)|clock_timestamp|timeofday|random|random_normal|setseed|gen_random_uuid|uuidv[47])$"
+    r"|advisory_unlock_all|stat_get_live_tuples)|clock_timestamp|timeofday"
+    r"|random|random_normal|setseed|gen_random_uuid|uuidv[47])$"
 )
 _REFUSED_STABLE: Final = r"^(pg_|txid_|fmgr_|inet_server_|lo_)|_to_xml"
 _MAKE: Final = f"""
@@ -102,7 +103,7 @@ _SESSION: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Catalog:
-    """Where the catalog is, the role's password, and what libpq is told of TLS beside."""
+    """Where the catalog is, and what libpq would be told of TLS. The role has the name of the database."""
 
     host: str
     port: int
@@ -110,19 +111,6 @@ class Catalog:
     password: str
     sslmode: str = "prefer"
     sslrootcert: str = ""
-
-    @property
-    def conninfo(self) -> str:
-        """The same for libpq. The role has the name of the database."""
-        return psycopg.conninfo.make_conninfo(
-            host=self.host,
-            port=self.port,
-            dbname=self.database,
-            user=self.database,
-            password=self.password,
-            sslmode=self.sslmode,
-            sslrootcert=self.sslrootcert or None,
-        )
 
 
 @cache

@@ -14,7 +14,6 @@ import secrets
 import socket
 import struct
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -60,16 +59,6 @@ _TEXT: Final = 25
 _INFER_SECONDS: Final = 5
 
 
-@dataclass(slots=True)
-class _Connected:
-    """A session that a CancelRequest with its key may reach."""
-
-    secret: bytes
-    caller: Caller
-    backend: Backend
-    session: Session
-
-
 class WireServer:
     """The server of one process.
 
@@ -97,7 +86,8 @@ class WireServer:
         self._threads = ThreadPoolExecutor(threads, "wire", initializer=self._begin_thread)
         #: The networks of the clients that sign in, the first to come first.
         self._starting: dict[asyncio.Task[None], str] = {}
-        self._connected: dict[int, _Connected] = {}
+        #: Sessions that a CancelRequest may reach, by number, and what else it has to name.
+        self._connected: dict[int, tuple[Session, bytes]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def serve(self, listening: socket.socket) -> None:
@@ -221,12 +211,13 @@ class WireServer:
             )
         except ApiError as error:
             raise failure_of(error, is_fatal=True) from None
-        own = sum(one.caller.claims.subject == caller.claims.subject for one in self._connected.values())
+        subject = caller.claims.subject
+        own = sum(session.caller.claims.subject == subject for session, _ in self._connected.values())
         if own >= max(1, self._connections // _SHARE):
             raise Failure("53300", "You have too many connections. Close some.", is_fatal=True)
         try:
             backend = await self._connect({**settings, "client_encoding": "UTF8"})
-        except (Unavailable, psycopg.Error) as error:
+        except Unavailable as error:
             logger.warning("The catalog server cannot be reached: %s", error)
             raise Failure(
                 "57P03", "The catalog server is away. Try again in a moment.", is_fatal=True
@@ -237,16 +228,18 @@ class WireServer:
 
     async def _connect(self, settings: Mapping[str, str]) -> Backend:
         """Connect to the catalog server. If it is another one than before, or restored, make the catalog."""
-        try:
+        with contextlib.suppress(NotPrepared):
             return await Backend.connect(self._catalog, settings)
-        except NotPrepared as error:
-            logger.warning("The catalog is made again: %s", error)
         async with self._preparing:
             try:
                 # Another client may have had it made.
                 return await Backend.connect(self._catalog, settings)
-            except NotPrepared:
+            except NotPrepared as error:
+                logger.warning("The catalog is made again: %s", error)
+            try:
                 self._catalog = await asyncio.to_thread(self._prepare)
+            except psycopg.Error as error:
+                raise Unavailable(str(error)) from error
         return await Backend.connect(self._catalog, settings)
 
     async def _run_session(
@@ -255,7 +248,7 @@ class WireServer:
         number, secret = secrets.randbits(31), secrets.token_bytes(4)
         session = Session(stream, backend, caller, run=self._run, infer=self._infer)
         watching = asyncio.create_task(_cancel_when(gone, session))
-        self._connected[number] = _Connected(secret, caller, backend, session)
+        self._connected[number] = session, secret
         try:
             key = Message(b"K", struct.pack("!i", number) + secret)
             await stream.send(*welcome, key, Message(b"Z", b"I"))
@@ -284,14 +277,9 @@ class WireServer:
 
     async def _cancel(self, body: bytes) -> None:
         """End what the session with this key runs. A wrong key is not answered either."""
-        number, secret = body[:4], body[4:]
-        found = self._connected.get(int.from_bytes(number, "big"))
-        if found is None or not hmac.compare_digest(found.secret, secret):
-            return
-        if found.session.is_running:
-            found.session.cancel()
-        else:
-            await found.backend.cancel()
+        session, secret = self._connected.get(int.from_bytes(body[:4], "big"), (None, b""))
+        if session is not None and hmac.compare_digest(secret, body[4:]):
+            await session.cancel_statement()
 
     async def _run(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
         """Run a function that uses the database in a thread."""

@@ -51,6 +51,8 @@ _RIGHTS_SECONDS: Final = 60
 _UNPAID_SECONDS: Final = 0.1
 #: How long the catalog server may take to answer a message.
 CATALOG_SECONDS: Final = 15
+#: Characters of a statement.
+_LONG: Final = 2000
 #: Of one connection.
 _MAX_STATEMENTS: Final = 500
 _MAX_STATEMENT_BYTES: Final = 4 << 20
@@ -121,7 +123,7 @@ class Session:
     ) -> None:
         self._client = client
         self._backend = backend
-        self._caller = caller
+        self.caller = caller
         self._run = run
         self._infer = infer
         #: By name; None stands for one of the catalog server.
@@ -157,13 +159,16 @@ class Session:
             raise Failure("57P05", "The connection was idle for too long.", is_fatal=True) from None
 
     def cancel(self) -> None:
-        """End the query that runs, if one does. Any thread may call this."""
+        """End the query of the log that runs, if one does."""
         if self._running is not None:
             self._running.set()
 
-    @property
-    def is_running(self) -> bool:
-        return self._running is not None
+    async def cancel_statement(self) -> None:
+        """End what runs."""
+        if self._running is not None:
+            self._running.set()
+        else:
+            await self._backend.cancel()
 
     async def _answer(self, message: Message) -> None:
         if message.kind == b"S":
@@ -183,7 +188,7 @@ class Session:
     async def _take(self, message: Message) -> None:
         match message.kind:
             case b"Q":
-                await self._query(_decode(Body(message.body).text()))
+                await self._query(await self._text(Body(message.body).text()))
             case b"P":
                 await self._parse(message)
             case b"B":
@@ -234,7 +239,7 @@ class Session:
         # Until that succeeds, each statement looks.
         unpaid, self._unpaid, self._look_at = self._unpaid, 0.0, 0.0
         try:
-            await self._run(self._caller.pay, unpaid)
+            await self._run(self.caller.pay, unpaid)
         except ApiError as error:
             raise failure_of(error, is_fatal=not isinstance(error, RateLimited)) from error
         self._look_at = time.monotonic() + _RIGHTS_SECONDS
@@ -252,6 +257,14 @@ class Session:
             self._drop(*(name for name, portal in self._portals.items() if not portal.action.is_held))
 
     # Statements --------------------------------------------------------------------------------
+
+    async def _text(self, data: bytes) -> str:
+        """Return a statement. If it is long, a thread cuts it into parts, while others are served."""
+        text, started = _decode(data), time.monotonic()
+        if len(text) > _LONG:
+            await self._run(split, text)
+            self._unpaid += time.monotonic() - started
+        return text
 
     def _is_over_log(self, statement: str) -> bool:
         return reads_log(statement) or cursor_of(statement) in self._portals
@@ -288,7 +301,7 @@ class Session:
 
     async def _parse(self, message: Message) -> None:
         body = Body(message.body)
-        name, text, oids = body.text(), _decode(body.text()), body.numbers("I")
+        name, text, oids = body.text(), await self._text(body.text()), body.numbers("I")
         if len(name) > _MAX_NAME or len(oids) > MAX_PARAMETERS:
             raise Failure("54000", f"A name has {_MAX_NAME} bytes, a statement {MAX_PARAMETERS} parameters.")
         known = sum(len(statement.text) for statement in self._statements.values() if statement)
@@ -365,7 +378,7 @@ class Session:
             action = read_action(fill(statement.text, [null_of(oid) for oid in statement.oids]))
             if action.verb == "SELECT":
                 with ExitStack() as held:
-                    result = await self._over_log(self._caller.describe, action.query, held)
+                    result = await self._over_log(self.caller.describe, action.query, held)
                 described = messages.row_description(fields_of(result.columns), ())
             else:
                 described = await self._describe_rows(_Portal(action))
@@ -386,7 +399,7 @@ class Session:
     async def _fetch(self, portal: _Portal) -> QueryResult:
         """Return the result of a portal, whose statement runs if it has not."""
         if portal.result is None:
-            portal.result = await self._over_log(self._caller.query, portal.action.query, portal.held)
+            portal.result = await self._over_log(self.caller.query, portal.action.query, portal.held)
         return portal.result
 
     async def _over_log(self, ask: Callable[..., QueryResult], text: str, held: ExitStack) -> QueryResult:

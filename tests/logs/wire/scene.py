@@ -48,6 +48,17 @@ class Scene:
     def database(self) -> str:
         return str(self.world.tenant.pk)
 
+    def connect_past(self) -> psycopg.Connection[Any]:
+        """Connect to the catalog server, past the port, as the role."""
+        there = self.catalog
+        return psycopg.connect(
+            host=there.host,
+            port=there.port,
+            dbname=there.database,
+            user=there.database,
+            password=there.password,
+        )
+
     def connect(self, **options: Any) -> psycopg.Connection[Any]:
         """Connect with psycopg, by TLS."""
         known = {

@@ -201,7 +201,7 @@ HIDING = (
 
 def state_of(scene: Scene) -> list[Any]:
     """Return what no client may change. Tests beside this one make databases and roles of their own."""
-    with psycopg.connect(scene.catalog.conninfo) as connection:
+    with scene.connect_past() as connection:
         catalogs = (
             "pg_class",
             "pg_proc",
@@ -234,7 +234,7 @@ def is_refused(connection: psycopg.Connection[Any], text: str, *, prepare: bool 
 
 def test_the_role_executes_what_was_looked_at(scene: Scene) -> None:
     """A function of another release of PostgreSQL fails this test, until it was looked at."""
-    with psycopg.connect(scene.catalog.conninfo) as connection:
+    with scene.connect_past() as connection:
         found = connection.execute(
             "SELECT DISTINCT proname FROM pg_proc WHERE pronamespace = 'pg_catalog'::regnamespace"
             " AND provolatile <> 'i' AND has_function_privilege(oid, 'EXECUTE') ORDER BY 1"
@@ -249,7 +249,7 @@ def test_the_role_executes_what_was_looked_at(scene: Scene) -> None:
 
 
 def test_the_role_has_no_rights_but_to_look(scene: Scene) -> None:
-    with psycopg.connect(scene.catalog.conninfo) as connection:
+    with scene.connect_past() as connection:
         role = connection.execute(
             "SELECT rolsuper, rolcreaterole, rolcreatedb, rolreplication, rolbypassrls, rolinherit"
             " FROM pg_roles WHERE rolname = CURRENT_USER"
@@ -275,7 +275,7 @@ def test_two_hundred_statements_that_write_change_nothing(scene: Scene) -> None:
             for text in (f"SET transaction_read_only = off; {statement}", statement):
                 assert is_refused(connection, text, prepare=text == statement), text
     # The same past the port, where the server alone refuses. It lets a role change itself.
-    with psycopg.connect(scene.catalog.conninfo) as inside:
+    with scene.connect_past() as inside:
         for statement in WRITES:
             if statement.startswith(OF_ITSELF):
                 continue
