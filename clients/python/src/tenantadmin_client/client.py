@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _RETRIED = frozenset({429, 503})
 #: A token is exchanged again this long before it ends, in seconds.
 _MARGIN = 60
-_PARQUET = "application/vnd.apache.parquet"
+_ARROW = "application/vnd.apache.arrow.stream"
 
 
 @dataclass(frozen=True)
@@ -38,17 +38,30 @@ class Document:
 
 @dataclass(frozen=True)
 class Result:
-    """The rows of a query, as Parquet. ``truncated`` says that a limit of the service cut them."""
+    """The rows of a query. ``truncated`` says that a limit of the service cut them.
 
-    parquet: bytes = field(repr=False)
+    ``stream`` is a stream of Arrow, compressed by LZ4.
+    """
+
+    stream: bytes = field(repr=False)
     row_count: int
     truncated: bool
 
-    def arrow(self) -> pyarrow.Table:
-        """Return a pyarrow table; needs the extra ``arrow``."""
+    @property
+    def parquet(self) -> bytes:
+        """The rows as a file of Parquet; needs the extra ``arrow``."""
         import pyarrow.parquet as pq  # noqa: PLC0415 - an extra
 
-        return pq.read_table(io.BytesIO(self.parquet))
+        file = io.BytesIO()
+        pq.write_table(self.arrow(), file, compression="zstd")
+        return file.getvalue()
+
+    def arrow(self) -> pyarrow.Table:
+        """Return a pyarrow table; needs the extra ``arrow``."""
+        import pyarrow as pa  # noqa: PLC0415 - an extra
+
+        with pa.ipc.open_stream(self.stream) as reader:
+            return reader.read_all()
 
     def rows(self) -> list[dict[str, Any]]:
         """Return the rows as dicts; needs the extra ``arrow``."""
@@ -62,7 +75,7 @@ class Result:
         """Return a polars frame; needs polars."""
         import polars  # noqa: PLC0415 - an extra
 
-        return polars.read_parquet(io.BytesIO(self.parquet))
+        return polars.read_ipc_stream(self.stream)
 
 
 class Client:
@@ -304,7 +317,7 @@ class Client:
             "POST",
             f"/tenants/{_segment(tenant)}/query",
             json={"sql": statement},
-            headers={"Accept": _PARQUET},
+            headers={"Accept": _ARROW},
         )
         return Result(
             response.content,
