@@ -339,6 +339,7 @@ def test_a_plan_shows_hits_money_risk_and_the_cheapest_hour(
         "removed": ["b"],
         "changed": {"c": [{"field": "ttlSeconds", "before": None, "after": 5}]},
         "reordered": True,
+        "sections": {},
         "lint": {"errors": [], "warnings": []},
         "replay": replay,
     }
@@ -364,7 +365,8 @@ def test_a_plan_says_how_sure_a_sample_is(capsys: pytest.CaptureFixture[str]) ->
         "sample": {"share": 0.8, "identities": 9, "entries": 800},
         "sampledChanges": {"total": {"hits": {"low": -2, "high": 25}}, "rules": []},
     }
-    entry = {"file": "a.yaml", "tenant": "t", "added": [], "removed": [], "changed": {}, "reordered": True}
+    nothing: dict[str, Any] = {"added": [], "removed": [], "changed": {}}
+    entry = {"file": "a.yaml", "tenant": "t", **nothing, "reordered": True, "sections": {}}
     show.show_plan({**entry, "lint": {"errors": [], "warnings": []}, "replay": {**REPLAY, **sampled}})
     assert (
         "      of a sample, 80.0% of the entries: in 95 of 100 samples the hits change by -2 to +25"

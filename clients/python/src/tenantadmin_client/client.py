@@ -206,7 +206,7 @@ class Client:
 
     def config(self, tenant: str) -> Document:
         """Return a tenant's configuration."""
-        return self._document(f"/config/tenants/{_segment(tenant)}/config")
+        return self._document(f"/config/tenants/{segment(tenant)}/config")
 
     def rules(self, tenant: str) -> Document:
         """Return a tenant's ruleset."""
@@ -279,7 +279,7 @@ class Client:
         if rules is not None:
             check_conditions(rules)
         replayed = {"draftId": draft} if rules is None else {"rules": rules}
-        path = f"/tenants/{_segment(tenant)}/replays"
+        path = f"/tenants/{segment(tenant)}/replays"
         replay: dict[str, Any] = self.request(
             "POST", path, json={"from": first, "to": last, **replayed}
         ).json()
@@ -300,7 +300,7 @@ class Client:
         """
         params = {"from": first, "to": last, "step": step}
         body: dict[str, Any] = self.request(
-            "GET", f"/tenants/{_segment(tenant)}/savings", params=params
+            "GET", f"/tenants/{segment(tenant)}/savings", params=params
         ).json()
         return body
 
@@ -315,7 +315,7 @@ class Client:
         """Run one SELECT over the log of a tenant."""
         response = self.request(
             "POST",
-            f"/tenants/{_segment(tenant)}/query",
+            f"/tenants/{segment(tenant)}/query",
             json={"sql": statement},
             headers={"Accept": _ARROW},
         )
@@ -331,7 +331,7 @@ class Client:
         ``filters`` are the parameters of the contract; ``from_`` is ``from``.
         """
         params = {name.rstrip("_"): value for name, value in filters.items()}
-        return self.pages(f"/tenants/{_segment(tenant)}/requests", "requests", params=params)
+        return self.pages(f"/tenants/{segment(tenant)}/requests", "requests", params=params)
 
     def invalidate(self, tenant: str, rule: str, *, marker: str, reason: str = "") -> dict[str, Any]:
         """Mark what a rule has cached as stale. ``marker`` is a new id, unique in the tenant."""
@@ -339,7 +339,7 @@ class Client:
         if reason:
             body["metadata"] = {"reason": reason}
         made: dict[str, Any] = self.request(
-            "POST", f"/tenants/{_segment(tenant)}/invalidation-markers", json=body
+            "POST", f"/tenants/{segment(tenant)}/invalidation-markers", json=body
         ).json()
         return made
 
@@ -361,7 +361,7 @@ class Client:
             body["reason"] = reason
         if rules:
             body["ruleIds"] = rules
-        made = self.request("POST", f"/tenants/{_segment(tenant)}/invalidations", json=body).json()
+        made = self.request("POST", f"/tenants/{segment(tenant)}/invalidations", json=body).json()
         return list(made["markers"])
 
     def _document(self, path: str) -> Document:
@@ -374,10 +374,10 @@ def _origin(url: httpx.URL) -> tuple[str, str, int | None]:
 
 
 def _rules(tenant: str) -> str:
-    return f"/config/tenants/{_segment(tenant)}/rules"
+    return f"/config/tenants/{segment(tenant)}/rules"
 
 
-def _segment(text: str) -> str:
+def segment(text: str) -> str:
     return quote(text, safe="")
 
 
