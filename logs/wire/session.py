@@ -267,7 +267,8 @@ class Session:
         return text
 
     def _is_over_log(self, statement: str) -> bool:
-        return reads_log(statement) or cursor_of(statement) in self._portals
+        # ALL is no name; the portal without a name is no cursor.
+        return reads_log(statement) or (cursor_of(statement) or None) in self._portals
 
     async def _query(self, text: str) -> None:
         """Run the statements of a simple query, one after the other, up to the first that fails."""
@@ -340,7 +341,8 @@ class Session:
             for place, (value, oid) in enumerate(zip(bind.values, statement.oids, strict=True))
         ]
         portal = _Portal(read_action(fill(statement.text, literals)), bind.result_formats)
-        self._drop(*[b""] if not bind.portal else [])
+        if not bind.portal:
+            self._drop(b"")
         self._open(bind.portal, portal)
         await self._client.send(Message(b"2"))
 

@@ -123,6 +123,11 @@ def test_cursors_of_the_extended_protocol(filled: Scene) -> None:
         assert b"".join(message.kind for message in answers) == b"12CT1tT2TDCZ"
         assert answers[9].body == struct.pack("!hiq", 1, 8, 20)
         assert answers[10].body == b"FETCH 1\0"
+        # The portal without a name is open, and is no cursor.
+        close = Message(b"P", b"c\0CLOSE ALL\0\0\0")
+        raw.send(Message(b"B", b"\0f\0" + bytes(6)), close, Message(b"B", b"q\0c\0" + bytes(6)))
+        raw.send(Message(b"E", b"q\0" + bytes(4)), Message(b"S"))
+        assert b"".join(message.kind for message in raw.read_all()) == b"212CZ"
         raw.query("COMMIT")
         raw.send(Message(b"B", b"\0f\0" + bytes(6)), run, Message(b"S"))
         assert states(raw.read_all()) == ["34000"]
