@@ -122,7 +122,7 @@ _GROUPS: Final = {
     "previewInvalidation previewTableInvalidation": pat("cache-admin"),
     "getDailyDigest getWeeklyDigest": pat("analytics:read"),
     "listAlerts getAlert listAlertHistory listAlertDeliveries": pat("analytics:read"),
-    "createAlert replaceAlert deleteAlert testAlert rotateAlertSecret": TENANT_WRITE,
+    "createAlert replaceAlert deleteAlert testAlert testAlertChannels rotateAlertSecret": TENANT_WRITE,
     "listModelExchanges": pat("config:read") | {"owner", "platform admin"},
     "listDigestPreferences (own)": OWN_READ,
     "setDigestPreference (own)": OWN_WRITE,
@@ -182,6 +182,7 @@ WITH_REASON: Final = frozenset(
             "replaceAlert",
             "deleteAlert",
             "testAlert",
+            "testAlertChannels",
             "rotateAlertSecret",
         ),
         *(
