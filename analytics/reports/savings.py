@@ -8,6 +8,7 @@ from calendar import monthrange
 from collections import Counter, defaultdict
 from dataclasses import dataclass, replace
 from datetime import date
+from fractions import Fraction
 from itertools import dropwhile
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias, get_args
 
@@ -25,6 +26,7 @@ from analytics.reports.activity import read_activity
 from analytics.reports.reading import ReportQuery
 from analytics.reports.savings_sql import (
     KEPT_SAVINGS_SQL,
+    MONTH_DAYS,
     SAVINGS_SQL,
     SUSPENDS,
     Bill,
@@ -143,6 +145,10 @@ class Savings(JsonStruct):
     pricing: list[Annotated[dict[str, Any], sent_as("accounts.serializers.tenants.Price")]]
     window: SavingsWindow
     total: SavingsTotal
+    per_month: Annotated[
+        SavingsTotal,
+        Meta(description=f"Of {MONTH_DAYS} days like those since the first with a log entry."),
+    ]
     text: SavingsText
     days: Annotated[list[SavingsOfDay] | None, Meta(description="With `step=day`.")] = None
     months: Annotated[list[SavingsOfMonth] | None, Meta(description="With `step=month`.")] = None
@@ -163,6 +169,7 @@ class Savings(JsonStruct):
     queries: list[ReportQuery]
 
 
+_ONCE: Final = Fraction(1)
 _Scope: TypeAlias = tuple[str, str | None]
 _WITH_CACHE: Final[_Scope] = ("withCache", None)
 _WITHOUT: Final[_Scope] = ("without", None)
@@ -231,6 +238,12 @@ def savings_document(
         )
     rules.sort(key=lambda rule: (-rule.marginal_ms, -rule.busy_ms, rule.rule_id is None, rule.rule_id or ""))
     total = SavingsTotal(**of_days(days))
+    without_data = set(window.days_without_data)
+    measured_days = len(list(dropwhile(without_data.__contains__, days))) or len(days)
+    month = Fraction(MONTH_DAYS, measured_days)
+    per_month = SavingsTotal(
+        **_total_figures(executed, all_requests, days=days, pricing=pricing, times=month)
+    )
     share = rate(unmeasured, unmeasured + requests[_WITHOUT])
     of_all = [price for price in prices if "host" not in price and price["from"] <= str(window.to)]
     # Several prices are no price to name.
@@ -244,9 +257,12 @@ def savings_document(
         pricing=[dict(price) for price in prices],
         window=window,
         total=total,
+        per_month=per_month,
         text=_text_of(
             total,
+            per_month.saved,
             pricing.on(window.to),
+            currency=pricing.currency,
             price=price,
             unmeasured=unmeasured,
             share=share,
@@ -286,8 +302,10 @@ def savings_document(
 
 def _text_of(
     total: SavingsTotal,
+    per_month: SavingsFigures,
     terms: Terms,
     *,
+    currency: str | None,
     price: Mapping[str, Any] | None,
     unmeasured: int,
     share: float,
@@ -302,8 +320,13 @@ def _text_of(
     word = "more" if saved.billed_ms < 0 else "less"
     share_of_bill = formats.ratio(abs(saved.billed_ms), without.billed_ms)
     bill = f"{amount}{word} billed time, {share_of_bill} of the bill without the cache"
+    if saved.billed_ms:
+        monthly = formats.duration(abs(per_month.billed_ms))
+        if per_month.money is not None and currency:
+            monthly = formats.money(per_month.money.lstrip("-"), currency)
+        bill += f"; about {monthly} {word} a month"
     # A share of the time, beside the share of the bill, would be read as another saving.
-    time = "of statements that did not run"
+    time = f"of statements that did not run, about {formats.duration(per_month.busy_ms)} a month"
     chart = "How long the warehouse was awake, which is what is billed; all days together"
     rules = (
         "How much more would be billed without the rule. Rules overlap, so this is no sum. A request that "
@@ -373,20 +396,28 @@ def _describe_answers(
     )
 
 
-def _figures(bill: Bill, days: Sequence[date], pricing: Pricing) -> SavingsFigures:
+def _figures(
+    bill: Bill, days: Sequence[date], pricing: Pricing, *, times: Fraction = _ONCE
+) -> SavingsFigures:
+    """Return what some days bill, or so many times as much."""
     amount = bill.amount(days)
     return SavingsFigures(
-        billed_ms=sum(bill.billed[day] for day in days),
-        busy_ms=sum(bill.busy[day] for day in days),
-        money=None if amount is None else pricing.money(amount),
+        billed_ms=round(times * sum(bill.billed[day] for day in days)),
+        busy_ms=round(times * sum(bill.busy[day] for day in days)),
+        money=None if amount is None else pricing.money(round(times * amount)),
     )
 
 
 def _total_figures(
-    executed: Bill, all_requests: Bill, *, days: Sequence[date], pricing: Pricing
+    executed: Bill,
+    all_requests: Bill,
+    *,
+    days: Sequence[date],
+    pricing: Pricing,
+    times: Fraction = _ONCE,
 ) -> dict[str, SavingsFigures]:
     parts = {"with_cache": executed, "without": all_requests, "saved": all_requests - executed}
-    return {name: _figures(part, days, pricing) for name, part in parts.items()}
+    return {name: _figures(part, days, pricing, times=times) for name, part in parts.items()}
 
 
 def _suspending(seconds: int, figures: SavingsFigures) -> SavingsOfSuspend:
@@ -405,7 +436,7 @@ MAX_DAYS: Final = 366
 Step: TypeAlias = Literal["day", "month"]
 STEPS: Final[tuple[Step, ...]] = get_args(Step)
 #: Raise it when the document changes, so that documents that were kept before are not served.
-_VERSION: Final = 7
+_VERSION: Final = 8
 _ATTEMPTS: Final = 2
 _BUILDING: Final = "Days of the log are being built again. Try again in a moment."
 
