@@ -58,7 +58,12 @@ PAGES: Final = (
         Page("History", "history", "compare and restore rules or configuration"),
     ),
     *_in_menu("Explore", Page("SQL", "sql", "", "member"), Page("Explain", "explain", "a request")),
-    *_in_menu("Tenant", Page("Configuration", "config"), Page("Members", "members", "", "people")),
+    *_in_menu(
+        "Tenant",
+        Page("Configuration", "config"),
+        Page("Members", "members", "", "people"),
+        Page("Audit", "audit", "events, who did what", "owner"),
+    ),
     Page("Invite someone", "members?new=1", "add a colleague, member", "owner"),
     Page("New alert", "alerts?new=1", "mail, webhook, Slack, Teams, PagerDuty", "write"),
     Page("Change the rules", "rules/edit", "edit, TTL", "write"),

@@ -56,7 +56,7 @@ OFFERED = {
     "guest": (READ, set[str]()),
     "member": (READ, set[str]()),
     "admin": (ALL, WRITE),
-    "owner": (ALL, CHANGES),
+    "owner": ([*ALL, "Audit"], CHANGES),
 }
 
 
@@ -177,6 +177,22 @@ def test_an_owner_gives_an_auditor_the_numbers_without_the_log(
         page.locator(row).get_by_role("button", name="Remove").click()
         page.click("dialog .danger")
         page.wait_for_selector(row, state="detached")
+        # The audit has both, for people and as a file.
+        page.get_by_role("link", name="Audit").click()
+        acts = page.locator("[aria-label=Audit] tbody tr")
+        expect(acts.nth(0)).to_contain_text(f"revoked permissions of {email}")
+        expect(acts.nth(1)).to_contain_text(f"gave {email} permissions")
+        expect(acts.nth(1)).to_contain_text(
+            "may: read totals, savings, recommendations and digests, read rules"
+        )
+        with page.expect_download() as file:
+            page.get_by_role("button", name="Download CSV").click()
+        lines = file.value.path().read_text().splitlines()
+        assert lines[0] == "at,actor,done,kind,subject,changes,reason,tenantId,accountId,address,requestId"
+        assert f",{demo.owner.email},revoked permissions of {email},grant.revoked,{email}," in lines[1]
+        page.fill("input[name=actor]", "nobody@example.org")
+        page.get_by_role("button", name="Show").click()
+        expect(page.locator("main")).to_contain_text("Nothing was done.")
     grant.refresh_from_db()
     assert grant.revoked_at is not None
 
