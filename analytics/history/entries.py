@@ -40,7 +40,7 @@ _READERS: Final[dict[Source, Reader]] = {
     Source.POSTGRESQL: read_postgresql,
 }
 #: Raise it when the same file gives other entries. Then it is imported again.
-_VERSION: Final = 3
+_VERSION: Final = 4
 #: Bytes that wait in memory, and bytes of an object.
 _WAITING: Final = 32 << 20
 _OBJECT: Final = 64 << 20
@@ -243,7 +243,7 @@ def _make_entry(
         "isReadOnly": facts.reads,
         "isDataChange": facts.changes,
         "isDDL": facts.defines,
-        "hasParameters": found.values != "[]",
+        "hasParameters": found.has_parameters,
         "hasNonDeterministicFunctions": facts.varies if facts.parsed else None,
         "tableCount": len(tables) if facts.parsed or known is not None else None,
         "tables": _as_json(tables) if tables else None,

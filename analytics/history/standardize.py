@@ -13,6 +13,7 @@ from __future__ import annotations
 import logging
 import re
 from collections import OrderedDict
+from itertools import pairwise
 from json.encoder import encode_basestring as _quote
 from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar
 
@@ -100,16 +101,23 @@ _NO_QUERY: Final = Facts(
 
 
 class Standardized(NamedTuple):
-    """A statement without literals. ``values`` is a JSON array of them, in the order of the text."""
+    """A statement without literals.
+
+    Attributes:
+        values: a JSON array of the literals, in the order of the text.
+        has_parameters: the client sent values beside the text. Null: sqlglot cannot tell.
+    """
 
     text: str
     values: str
     facts: Facts
+    has_parameters: bool | None
 
 
 class _Tokens(NamedTuple):
     text: str
     values: tuple[str, ...]
+    has_parameters: bool
 
 
 _Key = TypeVar("_Key", bound="Hashable")
@@ -133,8 +141,8 @@ class Standardizer:
         self._dialect = Dialect.get_or_raise(_DIALECTS[source])
         self._source = source
         self._warehouse = Warehouse(source)
-        #: By text without literals, what it stands for; None if only sqlglot finds its literals.
-        self._templates: _Memory[str, str | None] = _Memory()
+        #: By text without literals, what one like it is; None if only sqlglot finds its literals.
+        self._templates: _Memory[str, _Tokens | None] = _Memory()
         self._facts: _Memory[tuple[str, str, str], Facts] = _Memory()
 
     def __call__(
@@ -154,15 +162,15 @@ class Standardizer:
         tokens = self._split(text, parameters) if len(text) <= _MAX_PARSED else None
         if tokens is None:
             kept = _keep(text)
-            return Standardized(kept, "[]", _unknown(kept))
+            return Standardized(kept, "[]", _unknown(kept), None)
         key = (tokens.text, database, schema)
         facts = self._facts.get(key)
         if facts is None:
             facts = self._facts.keep(key, self._read(text, *key))
         if not facts.parsed:
             # The literals of what is not understood may be no literals.
-            return Standardized(_keep(text), "[]", facts)
-        return Standardized(tokens.text, f"[{', '.join(tokens.values)}]", facts)
+            return Standardized(_keep(text), "[]", facts, tokens.has_parameters)
+        return Standardized(tokens.text, f"[{', '.join(tokens.values)}]", facts, tokens.has_parameters)
 
     def _split(self, text: str, parameters: Sequence[str | None] | None) -> _Tokens | None:
         """Return the text without literals, and these as JSON; None if sqlglot finds no tokens."""
@@ -170,13 +178,15 @@ class Standardizer:
         if guess is not None and guess.text in self._templates:
             template = self._templates[guess.text]
             if template is not None:
-                return _Tokens(template, guess.values)
+                return template._replace(values=guess.values)
         try:
-            tokens = _without_literals(text, self._dialect.tokenize(text), parameters)
+            found = self._dialect.tokenize(text)
         except SqlglotError:
             return None
+        has_parameters = _has_parameters([token.token_type for token in found], self._source)
+        tokens = _without_literals(text, found, parameters)._replace(has_parameters=has_parameters)
         if guess is not None:
-            self._templates.keep(guess.text, tokens.text if tokens.values == guess.values else None)
+            self._templates.keep(guess.text, tokens if tokens.values == guess.values else None)
         return tokens
 
     def _read(self, text: str, standard: str, database: str, schema: str) -> Facts:
@@ -273,7 +283,19 @@ def _without_literals(text: str, tokens: Sequence[Token], parameters: Sequence[s
         if kind is not TokenType.COLON:
             before = kind
         end = token.end
-    return _Tokens("".join(pieces), tuple(values))
+    return _Tokens("".join(pieces), tuple(values), has_parameters=False)
+
+
+def _has_parameters(kinds: Sequence[TokenType], source: Source) -> bool:
+    """Return True if a statement has ``$1``, in PostgreSQL, or ``?`` or ``:name``, elsewhere.
+
+    In PostgreSQL ``?`` is an operator; elsewhere ``$1`` is a column of a file.
+    """
+    if source is Source.POSTGRESQL:
+        return (TokenType.PARAMETER, TokenType.NUMBER) in pairwise(kinds)
+    return TokenType.PLACEHOLDER in kinds or any(
+        kind is TokenType.COLON and before not in _OPERANDS for before, kind in pairwise((None, *kinds))
+    )
 
 
 def _as_json(token: Token, written: str) -> str:
@@ -414,4 +436,4 @@ def _guess(text: str, source: Source) -> _Tokens | None:
             return "\0\0"
         return match[0] if space is None else " "
 
-    return _Tokens(_LITERAL_PATTERNS[source].sub(mark, text), tuple(values))
+    return _Tokens(_LITERAL_PATTERNS[source].sub(mark, text), tuple(values), has_parameters=False)

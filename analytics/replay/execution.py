@@ -213,7 +213,8 @@ class Input:
         against = msgspec.structs.replace(result.against, seq=self.seq)
         return make_storable(msgspec.structs.replace(result, against=against))
 
-    def as_job(self, store: ObjectStore) -> Job:
+    def as_job(self, store: ObjectStore, *, whole_up_to: int = 0) -> Job:
+        """Return the job. See `Sampling.whole_up_to`: a search would take longer than it may."""
         request = self.request
         return Job(
             files=[DayFile(day, store.uri(key)) for day, _, keys, _ in self.partitions for key in keys],
@@ -234,14 +235,14 @@ class Input:
             tables=self.tables,
             pricing=Pricing.of(self.prices),
             hour=now().hour,
-            sampling=self._sampling() if self.is_sampled else None,
+            sampling=self._sampling(whole_up_to) if self.is_sampled else None,
             is_assessment=self.is_assessment,
         )
 
-    def _sampling(self) -> Sampling:
+    def _sampling(self, whole_up_to: int) -> Sampling:
         """Return how to choose identities: for all rules the same ones, while the builds are the same."""
         seed = hashlib.sha256(msgspec.json.encode(self._builds)).hexdigest()
-        return Sampling(seed, most=settings.REPLAY_EXACT_ROWS // 2)
+        return Sampling(seed, most=settings.REPLAY_EXACT_ROWS // 2, whole_up_to=whole_up_to)
 
 
 def collect_input(request: Request) -> Input:
@@ -356,7 +357,9 @@ def _execute(store: ObjectStore, run: ReplayRun) -> None:
             _running(run.pk).update(progress=progress)
 
         with replay_engine(store) as engine, limit.on(engine.connection):
-            result = replay(engine.connection, collected.as_job(store), report=report)
+            # With the days that a replay of all entries leaves out, a week of a million a day.
+            job = collected.as_job(store, whole_up_to=settings.REPLAY_EXACT_ROWS * 3 // 2)
+            result = replay(engine.connection, job, report=report)
     except ReplayEnded as error:
         _finish(run.pk, ReplayRun.State.FAILED, error=str(error))
     except NotFound:

@@ -49,6 +49,8 @@ class Sampling:
         weight: the heaviest also have at least this share of all requests, and of all time.
         share: the share of the other identities.
         least: at least so many of them of each size: with fewer, nothing tells how much they differ.
+        whole_up_to: up to so many entries, all are replayed if the sample would have most of them: few heavy
+            identities that are left out make the bounds wider than the counts.
         firing: the rules that may fire. What they fire on is in the sample: it ends results of others.
         tables: what the tenant says of its tables.
     """
@@ -59,6 +61,7 @@ class Sampling:
     weight: float = 0.5
     share: float = 0.05
     least: int = 200
+    whole_up_to: int = 0
     firing: Sequence[Rule] = ()
     tables: WarehouseTables = ANY_TABLES
 
@@ -71,8 +74,14 @@ class Sample(JsonStruct):
     entries: Count
 
 
-def draw_sample(connection: DuckDBPyConnection, sampling: Sampling) -> Sample:
+#: A sample with a larger share of the entries takes almost as long as all of them.
+_MOST: Final = 0.5
+
+
+def draw_sample(connection: DuckDBPyConnection, sampling: Sampling) -> Sample | None:
     """Leave only the sample in the view ``log`` and in ``statement``, and return what it is.
+
+    Return None, and change nothing, if all entries are to be replayed (``Sampling.whole_up_to``).
 
     An identity is the unit of a sample: a pair of a statement and its values that is exact, else the
     statement, so that requests that may ask for the same result are not parted. ``light_unit`` has the units
@@ -87,6 +96,9 @@ def draw_sample(connection: DuckDBPyConnection, sampling: Sampling) -> Sample:
         FROM chosen_unit
         """
     ).fetchall()[0]
+    if share > _MOST and entries <= share * sampling.whole_up_to:
+        _drop(connection, *_OF_CHOICE)
+        return None
     connection.execute(
         """
         CREATE OR REPLACE TEMP TABLE sampled_pair AS
@@ -110,9 +122,16 @@ def draw_sample(connection: DuckDBPyConnection, sampling: Sampling) -> Sample:
         WHERE hash(text) IN (SELECT statement_key FROM sampled_pair)
         """
     )
-    for name in ("unit", "unit_of_pair", "ambiguous", "chosen_unit"):
-        connection.execute(f"DROP TABLE {name}")
+    _drop(connection, *_OF_CHOICE)
     return Sample(share=share, identities=identities, entries=entries)
+
+
+_OF_CHOICE: Final = ("unit", "unit_of_pair", "ambiguous", "chosen_unit")
+
+
+def _drop(connection: DuckDBPyConnection, *tables: str) -> None:
+    for name in tables:
+        connection.execute(f"DROP TABLE {name}")
 
 
 def _load_units(connection: DuckDBPyConnection, sampling: Sampling) -> None:
@@ -175,8 +194,7 @@ def _load_units(connection: DuckDBPyConnection, sampling: Sampling) -> None:
         FROM unit_of_pair GROUP BY unit
         """
     )
-    for name in ("found_pair", "personal_list"):
-        connection.execute(f"DROP TABLE {name}")
+    _drop(connection, "found_pair", "personal_list")
 
 
 def _fires(connection: DuckDBPyConnection, sampling: Sampling) -> str:

@@ -23,7 +23,14 @@ from logs.definitions import ROWS_MEANING
 from logs.held_results import OF_CALLER, hold, require_room
 from logs.queries import fill_parameters, query_limits, run_query
 from logs.serializers import QueryBody
-from logs.sql.results import QueryAnswer, csv_pieces, json_pieces, ndjson_pieces, parquet_pieces
+from logs.sql.results import (
+    QueryAnswer,
+    arrow_pieces,
+    csv_pieces,
+    json_pieces,
+    ndjson_pieces,
+    parquet_pieces,
+)
 from tenantadmin.lib.core.hosts import client_address
 from tenantadmin.lib.core.serving import disconnection_of
 from tenantadmin.lib.core.spreadsheets import CSV, CSV_FOR_PEOPLE
@@ -45,12 +52,16 @@ if TYPE_CHECKING:
 
 _JSON: Final = "application/json"
 _PARQUET: Final = "application/vnd.apache.parquet"
+_ARROW: Final = "application/vnd.apache.arrow.stream"
 _FORMS: Final[Mapping[str, Callable[[QueryResult], Iterator[bytes]]]] = {
     CSV: csv_pieces,
     CSV_FOR_PEOPLE: partial(csv_pieces, for_people=True),
     "application/x-ndjson": ndjson_pieces,
     _PARQUET: parquet_pieces,
+    _ARROW: arrow_pieces,
 }
+#: Compressed in themselves.
+_COMPRESSED: Final = frozenset({_PARQUET, _ARROW})
 
 
 def _header(name: str, schema: dict[str, Any], description: str) -> OpenApiParameter:
@@ -117,7 +128,7 @@ class QueryViewSet(AppViewSet):
         parsers=(AnyTextJsonParser,),
         responses={
             200: OpenApiResponse(
-                QueryAnswer, description="As JSON. `Accept` can ask for CSV, NDJSON or Parquet."
+                QueryAnswer, description="As JSON. `Accept` can ask for CSV, NDJSON, Parquet or Arrow."
             ),
             406: refusal(406),
         },
@@ -139,8 +150,9 @@ class QueryViewSet(AppViewSet):
         A predicate on `day` decides what is read; without one a query reads the whole history.
 
         `Accept`, weights included, chooses `application/json` (the default), `text/csv`,
-        `application/x-ndjson` or `application/vnd.apache.parquet`. `text/csv` has the values as they are;
-        `text/csv; for=people` is for spreadsheets: what they would run as a formula begins with `'`.
+        `application/x-ndjson`, `application/vnd.apache.parquet` or `application/vnd.apache.arrow.stream`.
+        `text/csv` has the values as they are; `text/csv; for=people` is for spreadsheets: what they would run
+        as a formula begins with `'`.
 
         Only JSON is declared, so that generated clients have one typed answer.
         """
@@ -167,8 +179,7 @@ class QueryViewSet(AppViewSet):
             "Vary": "Accept, Accept-Encoding",
             **_DOWNLOADS.get(media_type, {}),
         }
-        # Parquet is compressed in itself.
-        if media_type != _PARQUET and accepts_gzip(request):
+        if media_type not in _COMPRESSED and accepts_gzip(request):
             pieces = compress_sequence(pieces)
             headers["Content-Encoding"] = "gzip"
         content_type = "text/csv; charset=utf-8" if media_type.startswith(CSV) else media_type

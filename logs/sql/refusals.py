@@ -266,7 +266,9 @@ _SEND_ONE_SELECT: Final = "Send one SELECT, or WITH … SELECT, over proxy_logs.
 _SEND_SELECT_ALONE: Final = "Send the SELECT alone."
 
 
-_USE_ACCEPT: Final = f"{_SEND_SELECT_ALONE} The header Accept chooses CSV, NDJSON or Parquet for its result."
+_USE_ACCEPT: Final = (
+    f"{_SEND_SELECT_ALONE} The header Accept chooses CSV, NDJSON, Parquet or Arrow for its result."
+)
 
 
 _USE_VALUES: Final = f"{_SEND_SELECT_ALONE} Write its values into it."

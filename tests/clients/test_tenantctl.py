@@ -52,6 +52,7 @@ class Tenantctl(Protocol):
 
 
 ROOT = Path(__file__).parents[2] / "clients" / "python"
+_MAIL = {"type": "email", "to": "owner@example.org"}
 RULE = {"id": "orders", "conditions": {"tables": {"containsAny": ["sales.*"]}}}
 
 
@@ -339,6 +340,7 @@ def test_a_plan_shows_hits_money_risk_and_the_cheapest_hour(
         "removed": ["b"],
         "changed": {"c": [{"field": "ttlSeconds", "before": None, "after": 5}]},
         "reordered": True,
+        "sections": {},
         "lint": {"errors": [], "warnings": []},
         "replay": replay,
     }
@@ -364,7 +366,8 @@ def test_a_plan_says_how_sure_a_sample_is(capsys: pytest.CaptureFixture[str]) ->
         "sample": {"share": 0.8, "identities": 9, "entries": 800},
         "sampledChanges": {"total": {"hits": {"low": -2, "high": 25}}, "rules": []},
     }
-    entry = {"file": "a.yaml", "tenant": "t", "added": [], "removed": [], "changed": {}, "reordered": True}
+    nothing: dict[str, Any] = {"added": [], "removed": [], "changed": {}}
+    entry = {"file": "a.yaml", "tenant": "t", **nothing, "reordered": True, "sections": {}}
     show.show_plan({**entry, "lint": {"errors": [], "warnings": []}, "replay": {**REPLAY, **sampled}})
     assert (
         "      of a sample, 80.0% of the entries: in 95 of 100 samples the hits change by -2 to +25"
@@ -544,6 +547,31 @@ def test_apply_publishes_what_was_planned(tenantctl: Tenantctl, service: Service
     write_file(tmp_path / "rules.yaml", tenant=service.tenant, rules=[])
     assert "Plan again" in tenantctl("apply", "--plan", "plan.json", "rules.yaml", status=1).stderr
     assert "no output of" in tenantctl("apply", "--plan", "rules.yaml", "rules.yaml", status=1).stderr
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_whole_tenant_is_planned_and_applied(
+    tenantctl: Tenantctl, service: Service, tmp_path: Path
+) -> None:
+    pulled = tenantctl("pull", "--all", "--tenant", service.tenant, "tenant.json")
+    assert pulled.stdout == "tenant.json: 0 rules, 0 alerts\n"
+    assert "no changes" in tenantctl("plan", "--no-replay", "tenant.json").stdout
+    document = json.loads((tmp_path / "tenant.json").read_text())
+    document["config"]["labels"] = {"team": "bi"}
+    document["alerts"] = [{"name": "late", "kind": "log-late", "channels": [_MAIL]}]
+    (tmp_path / "tenant.json").write_text(json.dumps({**document, "rules": [RULE]}))
+    shown = tenantctl("plan", "--no-replay", "tenant.json", status=2).stdout
+    assert "  + orders\n" in shown
+    assert '      labels: {} -> {"team": "bi"}\n' in shown
+    assert "  + alerts: late\n" in shown
+    plan = tenantctl("plan", "--no-replay", "--json", "tenant.json", status=2).stdout
+    (tmp_path / "plan.json").write_text(plan)
+    applied = tenantctl("apply", "--plan", "plan.json", "tenant.json").stdout
+    assert applied == ("tenant.json: published as revision 1, 1 of config written, 1 of alerts written\n")
+    assert (
+        "changed since the plan" in tenantctl("apply", "--plan", "plan.json", "tenant.json", status=1).stderr
+    )
+    assert "nothing to change" in tenantctl("apply", "tenant.json").stdout
 
 
 @pytest.mark.django_db(transaction=True)

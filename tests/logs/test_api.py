@@ -412,6 +412,7 @@ def test_the_header_accept_chooses_the_form(
     [
         ("text/csv", 'attachment; filename="proxy_logs.csv"'),
         ("application/vnd.apache.parquet", 'attachment; filename="proxy_logs.parquet"'),
+        ("application/vnd.apache.arrow.stream", None),
         ("application/json", None),
         ("application/x-ndjson", None),
     ],

@@ -18,10 +18,10 @@ FIRST = datetime(2026, 3, 1, 7, tzinfo=UTC)
 
 @dataclass(frozen=True)
 class Sent:
-    """A statement that was sent: its text with ``?`` for the literals, and these."""
+    """A statement that was sent: its text with ``?`` for the literals, and these; None if they are hidden."""
 
     text: str
-    values: tuple[Any, ...]
+    values: tuple[Any, ...] | None
     tables: tuple[str, ...]
     user: str
     at: datetime
@@ -31,6 +31,8 @@ class Sent:
     @property
     def written(self) -> str:
         """The statement with its literals."""
+        if self.values is None:
+            return self.text
         parts = self.text.split("?")
         literals = [
             "'" + value.replace("'", "''") + "'" if isinstance(value, str) else str(value)

@@ -96,7 +96,7 @@ def test_a_known_stream_gives_its_own_entries(name: str, packed: bool, tmp_path:
             (
                 int(one.at.timestamp() * 1000),
                 one.text.strip().replace('"', quote),
-                list(one.values),
+                list(one.values or ()),
                 [f"{database}{table}" for table in one.tables],
                 one.user,
                 one.ms,

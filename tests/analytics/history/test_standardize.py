@@ -134,3 +134,26 @@ def test_web_processes_never_load_the_library() -> None:
         [sys.executable, "-c", program], check=False, capture_output=True, text=True, env=environment
     )
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("source", "text", "has_parameters"),
+    [
+        (Source.SNOWFLAKE, "SELECT a:b FROM t WHERE c = ?", True),
+        (Source.SNOWFLAKE, "SELECT a FROM t WHERE c = :1", True),
+        (Source.SNOWFLAKE, "SELECT $1, a:b, c[0]:d FROM @s/f WHERE e = 5", False),
+        (Source.DATABRICKS, "SELECT a FROM t WHERE b = :p", True),
+        (Source.DATABRICKS, "SELECT a:b::int FROM t WHERE c = 'x?'", False),
+        (Source.POSTGRESQL, "SELECT a FROM t WHERE b = $1", True),
+        (Source.POSTGRESQL, "SELECT a ? 'b' FROM t WHERE c[1:2] = '$1'", False),
+        (Source.POSTGRESQL, "SELECT 'a", None),
+    ],
+)
+def test_literals_in_the_text_are_no_parameters(
+    source: Source,
+    text: str,
+    has_parameters: bool | None,
+) -> None:
+    """Every statement with a literal had parameters, and rules that ask for them took these too."""
+    standardize = Standardizer(source)
+    assert [standardize(text).has_parameters for _ in range(2)] == [has_parameters] * 2

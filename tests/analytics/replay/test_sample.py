@@ -204,6 +204,18 @@ def test_a_sample_of_all_identities_counts_the_same(
     assert sample == exact
 
 
+def test_a_log_of_few_identities_is_replayed_whole(
+    connection: duckdb.DuckDBPyConnection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = make_log(tmp_path / "log", "bursts", 1, size=600)
+    exact = run_replay(connection, job)
+    entries = exact["rows"]["decidable"]
+    assert run_replay(connection, sampled(job, heaviest=10_000, whole_up_to=entries)) == exact
+    assert "sample" in run_replay(connection, sampled(job, heaviest=10_000, whole_up_to=entries - 1))
+    monkeypatch.setattr("analytics.replay.sample._MOST", 1)
+    assert "sample" in run_replay(connection, sampled(job, heaviest=10_000, whole_up_to=entries))
+
+
 def identities_of(job: Job) -> set[tuple[str, str]]:
     """Return the exact identities of the counted day, and the statements that have others."""
     rows = pq.read_table(job.files[1].file, columns=["standardizedSql", "parameterValues"]).to_pylist()

@@ -235,7 +235,7 @@ _SEND_ONE_SELECT = "Send one SELECT, or WITH … SELECT, over proxy_logs."
         (
             "COPY (SELECT 1) TO 'x.csv'",
             """COPY is not allowed. Send the SELECT alone. \
-The header Accept chooses CSV, NDJSON or Parquet for its result.""",
+The header Accept chooses CSV, NDJSON, Parquet or Arrow for its result.""",
         ),
         ("SELECT 1; DROP VIEW proxy_logs; SELECT ';'", "Send one statement, not 3."),
         ("PIVOT proxy_logs ON cacheStatus USING count(*)", _PIVOT),

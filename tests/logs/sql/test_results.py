@@ -1,4 +1,4 @@
-"""A result as JSON, NDJSON, CSV and Parquet."""
+"""A result as JSON, NDJSON, CSV, Parquet and Arrow."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ import pytest
 
 from logs.sql.collecting import empty_batch
 from logs.sql.protocol import QueryResult, ResultColumn
-from logs.sql.results import csv_pieces, json_pieces, ndjson_pieces, parquet_pieces
+from logs.sql.results import arrow_pieces, csv_pieces, json_pieces, ndjson_pieces, parquet_pieces
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from pathlib import Path
 
+    Table = Callable[[QueryResult], pa.Table]
 
 _TENANT = UUID(int=1)
 
@@ -43,6 +44,16 @@ def _text(pieces: Iterable[bytes]) -> str:
     return b"".join(pieces).decode()
 
 
+def _from_parquet(result: QueryResult) -> pa.Table:
+    return pq.read_table(io.BytesIO(b"".join(parquet_pieces(result))))
+
+
+def _from_arrow(result: QueryResult) -> pa.Table:
+    with pa.ipc.open_stream(b"".join(arrow_pieces(result))) as reader:
+        return reader.read_all()
+
+
+_AS_TABLES = pytest.mark.parametrize("as_table", [_from_parquet, _from_arrow])
 _MIXED = "SELECT * FROM (VALUES (1, 'a,\"b', [1], NULL), (2, NULL, [], 1.5)) t(i, t, l, d)"
 
 
@@ -67,6 +78,7 @@ def test_a_result_as_csv() -> None:
     assert _text(csv_pieces(_result(_MIXED))) == 'i,t,l,d\r\n1,"a,""b",[1],\r\n2,,[],1.5\r\n'
 
 
+@_AS_TABLES
 @pytest.mark.parametrize(
     ("query", "rows"),
     [
@@ -84,8 +96,8 @@ def test_a_result_as_csv() -> None:
         ("SELECT {'a': INTERVAL 1 DAY} AS s", [('{"a":"P1D"}',)]),
     ],
 )
-def test_a_result_as_parquet(query: str, rows: list[tuple[Any, ...]]) -> None:
-    table = pq.read_table(io.BytesIO(b"".join(parquet_pieces(_result(query)))))
+def test_a_result_as_a_table(as_table: Table, query: str, rows: list[tuple[Any, ...]]) -> None:
+    table = as_table(_result(query))
     written = [
         tuple(str(value) if type(value).__name__ == "Decimal" else value for value in row.values())
         for row in table.to_pylist()
@@ -106,7 +118,8 @@ def test_timestamps_in_seconds_can_be_written_to_parquet(tmp_path: Path) -> None
         ]
 
 
-def test_an_error_of_parquet_is_raised_before_the_first_piece() -> None:
+@pytest.mark.parametrize("pieces", [parquet_pieces, arrow_pieces])
+def test_an_error_of_a_table_is_raised_before_the_first_piece(pieces: Callable[..., object]) -> None:
     out_of_range = pa.array([2**62]).view(pa.timestamp("s"))
     result = QueryResult(
         columns=(ResultColumn("t", "TIMESTAMP_S"),),
@@ -115,10 +128,11 @@ def test_an_error_of_parquet_is_raised_before_the_first_piece() -> None:
         truncated=False,
     )
     with pytest.raises(pa.ArrowInvalid):
-        parquet_pieces(result)
+        pieces(result)
 
 
-def test_a_result_without_rows() -> None:
+@_AS_TABLES
+def test_a_result_without_rows(as_table: Table) -> None:
     result = _result("SELECT 1 AS a WHERE false")
     assert json.loads(_text(json_pieces(result, tenant=_TENANT))) == {
         "tenantId": str(_TENANT),
@@ -129,7 +143,7 @@ def test_a_result_without_rows() -> None:
     }
     assert _text(ndjson_pieces(result)) == ""
     assert _text(csv_pieces(result)) == "a\r\n"
-    assert pq.read_table(io.BytesIO(b"".join(parquet_pieces(result)))).column_names == ["a"]
+    assert as_table(result).column_names == ["a"]
 
 
 def test_many_rows_are_written_in_small_pieces() -> None:
@@ -139,15 +153,17 @@ def test_many_rows_are_written_in_small_pieces() -> None:
     assert max(map(len, pieces)) < 15_000
 
 
-def test_columns_with_repeated_names_keep_their_values() -> None:
+@_AS_TABLES
+def test_columns_with_repeated_names_keep_their_values(as_table: Table) -> None:
     result = _result("SELECT 1 AS a, 2 AS a", names=["a", "a_1"])
     assert json.loads(_text(json_pieces(result, tenant=_TENANT)))["rows"] == [{"a": 1, "a_1": 2}]
-    assert pq.read_table(io.BytesIO(b"".join(parquet_pieces(result)))).column_names == ["a", "a_1"]
+    assert as_table(result).column_names == ["a", "a_1"]
 
 
-def test_types_are_kept_in_parquet() -> None:
-    written = b"".join(parquet_pieces(_result("SELECT 1::BIGINT AS n, 'x' AS t, DATE '2026-01-01' AS d")))
-    assert pq.read_table(io.BytesIO(written)).schema.types == [pa.int64(), pa.string(), pa.date32()]
+@_AS_TABLES
+def test_types_are_kept_in_tables(as_table: Table) -> None:
+    table = as_table(_result("SELECT 1::BIGINT AS n, 'x' AS t, DATE '2026-01-01' AS d"))
+    assert table.schema.types == [pa.int64(), pa.string(), pa.date32()]
 
 
 def test_long_rows_are_written_few_at_a_time() -> None:

@@ -7,7 +7,7 @@ import pytest
 from logs.sql.refusals import describe_statements, find_backquote, find_word
 
 _SELECT = "Send one SELECT, or WITH … SELECT, over proxy_logs."
-_ACCEPT = "Send the SELECT alone. The header Accept chooses CSV, NDJSON or Parquet for its result."
+_ACCEPT = "Send the SELECT alone. The header Accept chooses CSV, NDJSON, Parquet or Arrow for its result."
 _VALUES = "Send the SELECT alone. Write its values into it."
 _SETTINGS = f"Settings are fixed. {_SELECT}"
 _PIVOT = "PIVOT day ON host"

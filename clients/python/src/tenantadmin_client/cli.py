@@ -1,4 +1,4 @@
-"""``tenantctl``: rules in git, and questions to the service from a shell."""
+"""``tenantctl``: tenants in git, and questions to the service from a shell."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ from tenantadmin_client import ApiError, Client, Forbidden, LintFailed, UnknownC
 from tenantadmin_client.files import FileError, RulesFile, commit_of, read_files, write_file
 from tenantadmin_client.login import NoLogin, read_login, write_login
 from tenantadmin_client.plan import compare
+from tenantadmin_client.sections import SECTIONS, SectionError, apply_sections
 from tenantadmin_client.show import (
+    has_changes,
     show_error,
     show_findings,
     show_json,
@@ -55,7 +57,7 @@ def main() -> None:
     except SystemExit as ended:
         # Click's status for wrong arguments is the one that says that there are changes.
         raise SystemExit(1 if ended.code == CHANGES else ended.code) from None
-    except (FileError, UnknownCondition, TimeoutError) as error:
+    except (FileError, SectionError, UnknownCondition, TimeoutError) as error:
         _fail(str(error))
     except LintFailed as error:
         show_findings({"errors": error.errors, "warnings": error.warnings})
@@ -90,19 +92,27 @@ def login(
 
 
 @app.command()
-def pull(tenant: Tenant, file: Annotated[Path, typer.Argument(help="Where to write the rules.")]) -> None:
-    """Write the live rules of a tenant to a file."""
+def pull(
+    tenant: Tenant,
+    file: Annotated[Path, typer.Argument(help="Where to write the rules.")],
+    whole: Annotated[bool, typer.Option("--all", help="The configuration and the alerts too.")] = False,
+) -> None:
+    """Write the live rules of a tenant to a file, and with --all its configuration and alerts."""
     with _client() as client:
         rules = client.rules(tenant).body["rules"]
-    write_file(file, tenant=tenant, rules=rules)
-    show_line(f"{file}: {len(rules)} rules")
+        found = {name: section.read(client, tenant).parts for name, section in SECTIONS.items() if whole}
+    secrets = write_file(file, tenant=tenant, rules=rules, sections=found)
+    counts = [f"{len(rules)} rules", *(f"{len(found[name])} {name}" for name in found if name != "config")]
+    show_line(f"{file}: {', '.join(counts)}")
+    if secrets:
+        show_error(f"The file has no secrets. Set them for plan and apply: {', '.join(secrets)}")
 
 
 @app.command()
 def lint(path: Files, as_json: AsJson = False) -> None:
     """Check rules without writing them. The exit status is 1 if there are errors."""
     with _client() as client:
-        results = {str(file.path): client.lint(file.rules) for file in read_files(path)}
+        results = {str(file.path): client.lint(file.rules or []) for file in read_files(path)}
     if as_json:
         show_json(results)
     else:
@@ -127,22 +137,14 @@ def plan(
     plans: list[dict[str, Any]] = []
     with _client() as client:
         for file in read_files(path):
-            live = client.rules(file.tenant)
-            ttl = client.config(file.tenant).body["defaults"]["ttlSeconds"]
-            difference = compare(live.body["rules"], file.rules, ttl_seconds=ttl)
-            entry: dict[str, Any] = {"file": str(file.path), "tenant": file.tenant, **asdict(difference)}
-            entry["etag"], entry["digest"] = live.etag, file.digest
-            entry["lint"] = client.lint(file.rules)
-            if difference and replay and entry["lint"]["valid"]:
-                entry["replay"] = _replay(client, file)
-            plans.append(entry)
+            plans.append(_plan(client, file, replay=replay))
             if not as_json:
-                show_plan(entry)
+                show_plan(plans[-1])
     if as_json:
         show_json(plans)
     if not all(entry["lint"]["valid"] for entry in plans):
         raise typer.Exit(1)
-    if any(entry["added"] or entry["removed"] or entry["changed"] or entry["reordered"] for entry in plans):
+    if any(has_changes(entry) for entry in plans):
         raise _ChangesFound
 
 
@@ -161,19 +163,29 @@ def apply(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Publish the rules of a file, or of all files of a folder; stop at the first that is refused."""
+    """Publish a file, or all files of a folder; stop at the first that is refused."""
     files = read_files(path)
-    etags = {} if plan_file is None else _planned(plan_file, files)
+    plans = {} if plan_file is None else _planned(plan_file, files)
     done: list[dict[str, Any]] = []
     try:
         with _client() as client:
             for file in files:
                 note = commit_of(file.path) if comment is None else comment
-                etag = etags.get(file.tenant)
-                done.append(_publish(client, file, etag=etag, comment=note, confirm_deletes=confirm_delete))
+                planned = plans.get(file.tenant)
+                written = apply_sections(
+                    client,
+                    file.tenant,
+                    file.sections,
+                    planned=planned["sections"] if planned else None,
+                )
+                entry = {"file": str(file.path), "tenant": file.tenant, "sections": written}
+                if file.rules is not None:
+                    etag = planned["etag"] if planned else None
+                    entry |= _publish(client, file, etag=etag, comment=note, confirm_deletes=confirm_delete)
+                done.append(entry)
                 if not as_json:
                     show_line(f"{file.path}: {_state(done[-1])}")
-    except (ApiError, httpx.HTTPError):
+    except (ApiError, SectionError, httpx.HTTPError):
         show_error(f"{files[len(done)].path}: stopped here; the files after it are not published.")
         raise
     finally:
@@ -277,22 +289,39 @@ def invalidate(
         show_line("No rule caches statements on these tables.")
 
 
-def _planned(path: Path, files: list[RulesFile]) -> dict[str, str]:
-    """Return the versions of the live rules that a plan of these files was made from, by tenant.
+def _planned(path: Path, files: list[RulesFile]) -> dict[str, dict[str, Any]]:
+    """Return the plans of these files, by tenant.
 
     Raises:
-        FileError: it is no plan, or a plan of other rules.
+        FileError: it is no plan, or a plan of other files.
     """
     try:
         plans = {entry["tenant"]: entry for entry in json.loads(path.read_text(encoding="utf-8"))}
-        etags = {tenant: str(entry["etag"]) for tenant, entry in plans.items()}
-        digests = {tenant: entry["digest"] for tenant, entry in plans.items()}
+        digests = {tenant: (entry["digest"], entry["etag"])[0] for tenant, entry in plans.items()}
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise FileError(f"{path}: this is no output of `tenantctl plan --json`") from error
     for file in files:
         if digests.get(file.tenant) != file.digest:
             raise FileError(f"{file.path}: the plan in {path} is not of these rules. Plan again.")
-    return etags
+    return plans
+
+
+def _plan(client: Client, file: RulesFile, *, replay: bool) -> dict[str, Any]:
+    """Return what `apply` would change of a tenant."""
+    live = client.rules(file.tenant)
+    rules = live.body["rules"] if file.rules is None else file.rules
+    ttl = client.config(file.tenant).body["defaults"]["ttlSeconds"]
+    difference = compare(live.body["rules"], rules, ttl_seconds=ttl)
+    entry: dict[str, Any] = {"file": str(file.path), "tenant": file.tenant, **asdict(difference)}
+    entry["etag"], entry["digest"] = live.etag, file.digest
+    entry["sections"] = {
+        name: asdict(SECTIONS[name].compare(parts, SECTIONS[name].read(client, file.tenant)))
+        for name, parts in file.sections.items()
+    }
+    entry["lint"] = client.lint(rules)
+    if difference and replay and entry["lint"]["valid"]:
+        entry["replay"] = _replay(client, file)
+    return entry
 
 
 def _publish(
@@ -305,22 +334,19 @@ def _publish(
     etag = etag or client.rules(file.tenant).etag
     written = client.put_rules(
         file.tenant,
-        file.rules,
+        file.rules or [],
         etag=etag,
         if_changed=True,
         confirm_deletes=confirm_deletes,
         comment=comment,
     )
-    return {
-        "file": str(file.path),
-        "tenant": file.tenant,
-        "seq": written.body["seq"],
-        "written": written.etag != etag,
-    }
+    return {"seq": written.body["seq"], "written": written.etag != etag}
 
 
 def _state(entry: dict[str, Any]) -> str:
-    return f"published as revision {entry['seq']}" if entry["written"] else "nothing to change"
+    rules = f"published as revision {entry['seq']}" if entry.get("written") else ""
+    sections = [f"{count} of {name} written" for name, count in entry["sections"].items() if count]
+    return ", ".join(filter(None, [rules, *sections])) or "nothing to change"
 
 
 def _replay(client: Client, file: RulesFile) -> dict[str, Any]:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _RETRIED = frozenset({429, 503})
 #: A token is exchanged again this long before it ends, in seconds.
 _MARGIN = 60
-_PARQUET = "application/vnd.apache.parquet"
+_ARROW = "application/vnd.apache.arrow.stream"
 
 
 @dataclass(frozen=True)
@@ -38,17 +38,30 @@ class Document:
 
 @dataclass(frozen=True)
 class Result:
-    """The rows of a query, as Parquet. ``truncated`` says that a limit of the service cut them."""
+    """The rows of a query. ``truncated`` says that a limit of the service cut them.
 
-    parquet: bytes = field(repr=False)
+    ``stream`` is a stream of Arrow, compressed by LZ4.
+    """
+
+    stream: bytes = field(repr=False)
     row_count: int
     truncated: bool
 
-    def arrow(self) -> pyarrow.Table:
-        """Return a pyarrow table; needs the extra ``arrow``."""
+    @property
+    def parquet(self) -> bytes:
+        """The rows as a file of Parquet; needs the extra ``arrow``."""
         import pyarrow.parquet as pq  # noqa: PLC0415 - an extra
 
-        return pq.read_table(io.BytesIO(self.parquet))
+        file = io.BytesIO()
+        pq.write_table(self.arrow(), file, compression="zstd")
+        return file.getvalue()
+
+    def arrow(self) -> pyarrow.Table:
+        """Return a pyarrow table; needs the extra ``arrow``."""
+        import pyarrow as pa  # noqa: PLC0415 - an extra
+
+        with pa.ipc.open_stream(self.stream) as reader:
+            return reader.read_all()
 
     def rows(self) -> list[dict[str, Any]]:
         """Return the rows as dicts; needs the extra ``arrow``."""
@@ -62,7 +75,7 @@ class Result:
         """Return a polars frame; needs polars."""
         import polars  # noqa: PLC0415 - an extra
 
-        return polars.read_parquet(io.BytesIO(self.parquet))
+        return polars.read_ipc_stream(self.stream)
 
 
 class Client:
@@ -193,7 +206,7 @@ class Client:
 
     def config(self, tenant: str) -> Document:
         """Return a tenant's configuration."""
-        return self._document(f"/config/tenants/{_segment(tenant)}/config")
+        return self._document(f"/config/tenants/{segment(tenant)}/config")
 
     def rules(self, tenant: str) -> Document:
         """Return a tenant's ruleset."""
@@ -266,7 +279,7 @@ class Client:
         if rules is not None:
             check_conditions(rules)
         replayed = {"draftId": draft} if rules is None else {"rules": rules}
-        path = f"/tenants/{_segment(tenant)}/replays"
+        path = f"/tenants/{segment(tenant)}/replays"
         replay: dict[str, Any] = self.request(
             "POST", path, json={"from": first, "to": last, **replayed}
         ).json()
@@ -287,7 +300,7 @@ class Client:
         """
         params = {"from": first, "to": last, "step": step}
         body: dict[str, Any] = self.request(
-            "GET", f"/tenants/{_segment(tenant)}/savings", params=params
+            "GET", f"/tenants/{segment(tenant)}/savings", params=params
         ).json()
         return body
 
@@ -302,9 +315,9 @@ class Client:
         """Run one SELECT over the log of a tenant."""
         response = self.request(
             "POST",
-            f"/tenants/{_segment(tenant)}/query",
+            f"/tenants/{segment(tenant)}/query",
             json={"sql": statement},
-            headers={"Accept": _PARQUET},
+            headers={"Accept": _ARROW},
         )
         return Result(
             response.content,
@@ -318,7 +331,7 @@ class Client:
         ``filters`` are the parameters of the contract; ``from_`` is ``from``.
         """
         params = {name.rstrip("_"): value for name, value in filters.items()}
-        return self.pages(f"/tenants/{_segment(tenant)}/requests", "requests", params=params)
+        return self.pages(f"/tenants/{segment(tenant)}/requests", "requests", params=params)
 
     def invalidate(self, tenant: str, rule: str, *, marker: str, reason: str = "") -> dict[str, Any]:
         """Mark what a rule has cached as stale. ``marker`` is a new id, unique in the tenant."""
@@ -326,7 +339,7 @@ class Client:
         if reason:
             body["metadata"] = {"reason": reason}
         made: dict[str, Any] = self.request(
-            "POST", f"/tenants/{_segment(tenant)}/invalidation-markers", json=body
+            "POST", f"/tenants/{segment(tenant)}/invalidation-markers", json=body
         ).json()
         return made
 
@@ -348,7 +361,7 @@ class Client:
             body["reason"] = reason
         if rules:
             body["ruleIds"] = rules
-        made = self.request("POST", f"/tenants/{_segment(tenant)}/invalidations", json=body).json()
+        made = self.request("POST", f"/tenants/{segment(tenant)}/invalidations", json=body).json()
         return list(made["markers"])
 
     def _document(self, path: str) -> Document:
@@ -361,10 +374,10 @@ def _origin(url: httpx.URL) -> tuple[str, str, int | None]:
 
 
 def _rules(tenant: str) -> str:
-    return f"/config/tenants/{_segment(tenant)}/rules"
+    return f"/config/tenants/{segment(tenant)}/rules"
 
 
-def _segment(text: str) -> str:
+def segment(text: str) -> str:
     return quote(text, safe="")
 
 

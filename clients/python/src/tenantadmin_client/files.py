@@ -1,4 +1,4 @@
-"""Rules in files: YAML or JSON, one file per tenant, with variables and parts that several tenants share.
+"""Tenants in files: YAML or JSON, one file per tenant, with variables and rules that several tenants share.
 
 tenant: 3f2b8c1e-5a7d-4e0f-9c6b-1d2e3f4a5b6c
 variables: {schema: sales}
@@ -6,8 +6,9 @@ rules:
   - include: shared.yaml
   - id: orders
     conditions: {tables: {containsAny: ["${schema}.*"]}}
+alerts: [{name: late, kind: log-late, channels: [{type: email, to: grace@example.org}]}]
 
-``$${`` stands for ``${``.
+``$${`` stands for ``${``. A variable that the file does not have is ``TENANTCTL_<name>`` of the environment.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import os
 import re
 import subprocess
 from dataclasses import dataclass
@@ -23,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from tenantadmin_client.conditions import check_conditions
+from tenantadmin_client.sections import SECTIONS, Secret, SectionError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,7 +33,9 @@ if TYPE_CHECKING:
 
 #: A variable, or the escape of what would begin one.
 _VARIABLE = re.compile(r"\$\{(\w+)\}|\$\$\{")
-_MEMBERS = frozenset({"tenant", "variables", "rules"})
+_MEMBERS = frozenset({"tenant", "variables", "rules", *SECTIONS})
+#: No other variable of the environment can be read: a file is no place for all secrets of a pipeline.
+_ENVIRONMENT = "TENANTCTL_"
 #: The service takes no larger integer.
 _LARGEST = 2**63 - 1
 #: Files that are read as rules, by the end of their names.
@@ -57,16 +62,23 @@ class _Loader(yaml.SafeLoader):
 
 @dataclass(frozen=True)
 class RulesFile:
-    """The rules of one tenant, with shared parts and variables filled in."""
+    """What a file says of one tenant, with shared parts and variables filled in.
+
+    Attributes:
+        rules: None if the file leaves them alone.
+        sections: the parts of each section that the file has, by name.
+    """
 
     path: Path
     tenant: str
-    rules: list[dict[str, Any]]
+    rules: list[dict[str, Any]] | None
+    sections: dict[str, dict[str, Any]]
 
     @property
     def digest(self) -> str:
-        """What is equal for equal rules alone."""
-        return hashlib.sha256(json.dumps(self.rules, sort_keys=True).encode()).hexdigest()
+        """What is equal for equal files alone."""
+        whole = self.rules if not self.sections else [self.rules, self.sections]
+        return hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()
 
 
 def read_files(path: Path) -> list[RulesFile]:
@@ -81,7 +93,7 @@ def read_files(path: Path) -> list[RulesFile]:
     for file in files:
         if (other := owners.setdefault(file.tenant.lower(), file.path)) != file.path:
             raise FileError(f"{file.path}: {other} has the rules of this tenant already")
-        check_conditions(file.rules, place=f"{file.path}: ")
+        check_conditions(file.rules or [], place=f"{file.path}: ")
     return files
 
 
@@ -105,7 +117,19 @@ def read_file(path: Path) -> RulesFile:
     tenant = document.get("tenant")
     if not isinstance(tenant, str):
         raise FileError(f"{path}: 'tenant' must be the id of a tenant")
-    return RulesFile(path, tenant, _rules(path, document, document["variables"] or {}, ()))
+    prefix = len(_ENVIRONMENT)
+    environment = {name[prefix:]: os.environ[name] for name in os.environ if name.startswith(_ENVIRONMENT)}
+    variables = {**environment, **(document["variables"] or {})}
+    try:
+        sections = {
+            name: section.parse(_fill(path, document[name], variables))
+            for name, section in SECTIONS.items()
+            if name in document
+        }
+    except SectionError as error:
+        raise FileError(f"{path}: {error}") from error
+    rules = None if sections and "rules" not in document else _rules(path, document, variables, ())
+    return RulesFile(path, tenant, rules, sections)
 
 
 def commit_of(path: Path) -> str:
@@ -130,22 +154,37 @@ def _git(folder: Path, *arguments: str) -> str:
     return done.stdout.strip()
 
 
-def write_file(path: Path, *, tenant: str, rules: list[dict[str, Any]]) -> None:
-    """Write the rules of a tenant as YAML or JSON, by the end of the file's name."""
-    document = {"tenant": tenant, "rules": _escaped(rules)}
+def write_file(
+    path: Path,
+    *,
+    tenant: str,
+    rules: list[dict[str, Any]],
+    sections: Mapping[str, Mapping[str, Any]] | None = None,
+) -> list[str]:
+    """Write what a tenant has as YAML or JSON, by the end of the file's name.
+
+    Return the variables of the environment that the file stands for its secrets with.
+    """
+    shown = {name: SECTIONS[name].show(parts) for name, parts in (sections or {}).items()}
+    secrets: list[str] = []
+    document = {"tenant": tenant, **_escaped({"rules": rules, **shown}, secrets)}
     if path.suffix == ".json":
         text = json.dumps(document, indent=2, ensure_ascii=False) + "\n"
     else:
         text = yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=100)
     path.write_text(text, encoding="utf-8")
+    return secrets
 
 
-def _escaped(value: Any) -> Any:
-    """Return a value in whose texts nothing is a variable when they are read."""
+def _escaped(value: Any, secrets: list[str]) -> Any:
+    """Return a value in whose texts nothing is a variable when they are read, but for those of secrets."""
     if isinstance(value, dict):
-        return {key: _escaped(part) for key, part in value.items()}
+        return {key: _escaped(part, secrets) for key, part in value.items()}
     if isinstance(value, list):
-        return [_escaped(part) for part in value]
+        return [_escaped(part, secrets) for part in value]
+    if isinstance(value, Secret):
+        secrets.append(f"{_ENVIRONMENT}{value.variable}")
+        return f"${{{value.variable}}}"
     return value.replace("${", "$${") if isinstance(value, str) else value
 
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 @dataclass(frozen=True)
 class Change:
-    """A field of a rule that differs. None means that it is absent."""
+    """A field of a document that differs. None means that it is absent."""
 
     field: str
     before: Any
@@ -41,19 +44,22 @@ def complete(rule: dict[str, Any], *, ttl_seconds: int) -> dict[str, Any]:
     }
 
 
+def fields_that_differ(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Change]:
+    """Return the fields of a document that change, by name."""
+    return [
+        Change(field, old.get(field), new.get(field))
+        for field in sorted(old.keys() | new.keys())
+        if old.get(field) != new.get(field)
+    ]
+
+
 def compare(live: list[dict[str, Any]], wanted: list[dict[str, Any]], *, ttl_seconds: int) -> Difference:
     """Compare live rules with the wanted ones. ``ttl_seconds`` is the tenant's default."""
     before = {rule["id"]: rule for rule in live}
     after = {str(rule.get("id")): complete(rule, ttl_seconds=ttl_seconds) for rule in wanted}
     changed = {}
     for name in before.keys() & after.keys():
-        old, new = before[name], after[name]
-        fields = [
-            Change(field, old.get(field), new.get(field))
-            for field in sorted(old.keys() | new.keys())
-            if old.get(field) != new.get(field)
-        ]
-        if fields:
+        if fields := fields_that_differ(before[name], after[name]):
             changed[name] = fields
     kept_before = [name for name in before if name in after]
     kept_after = [name for name in after if name in before]

@@ -55,25 +55,38 @@ def show_findings(result: dict[str, Any]) -> None:
         show_line(f"  {finding['severity']}: {finding['path']}: {finding['message']}")
 
 
+def has_changes(entry: dict[str, Any]) -> bool:
+    """Return True if a plan changes anything of a tenant."""
+    return bool(entry.get("reordered")) or any(
+        part["added"] or part["removed"] or part["changed"] for part in (entry, *entry["sections"].values())
+    )
+
+
 def show_plan(entry: dict[str, Any]) -> None:
-    """Print what would change in a tenant's rules, what lint finds, and a replay."""
+    """Print what would change of a tenant, what lint finds, and a replay."""
     show_line(f"{entry['file']} (tenant {entry['tenant']})", style="bold")
-    for name in entry["added"]:
-        show_line(f"  + {name}", style="green")
-    for name in entry["removed"]:
-        show_line(f"  - {name}", style="red")
-    for name, changes in entry["changed"].items():
-        show_line(f"  ~ {name}", style="yellow")
-        for change in changes:
-            before, after = json.dumps(change["before"]), json.dumps(change["after"])
-            show_line(f"      {change['field']}: {before} -> {after}")
+    _show_changes(entry)
     if entry["reordered"]:
         show_line("  the order of the rules changes")
-    if not (entry["added"] or entry["removed"] or entry["changed"] or entry["reordered"]):
+    for name, section in entry["sections"].items():
+        _show_changes(section, f"{name}: ")
+    if not has_changes(entry):
         show_line("  no changes")
     show_findings(entry["lint"])
     if replay := entry.get("replay"):
         _show_replay(replay)
+
+
+def _show_changes(part: dict[str, Any], place: str = "") -> None:
+    for name in part["added"]:
+        show_line(f"  + {place}{name}", style="green")
+    for name in part["removed"]:
+        show_line(f"  - {place}{name}", style="red")
+    for name, changes in part["changed"].items():
+        show_line(f"  ~ {place}{name}", style="yellow")
+        for change in changes:
+            before, after = json.dumps(change["before"]), json.dumps(change["after"])
+            show_line(f"      {change['field']}: {before} -> {after}")
 
 
 def _show_replay(replay: dict[str, Any]) -> None:
