@@ -29,6 +29,8 @@ def test_an_alert_is_made_tested_changed_and_deleted(
 ) -> None:
     demo.member.last_login = now()
     demo.member.save()
+    # What other tests left.
+    send_all()
     with open_as(demo.owner, home, "/") as dashboard:
         page = dashboard.page
         dialog = page.locator("dialog")
