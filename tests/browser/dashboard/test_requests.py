@@ -133,6 +133,14 @@ def test_requests_are_filtered_turned_over_and_explained(
         assert requests == hits + misses + not_cached
         cell = page.inner_text("tr:has(details[open]) > [data-label=Requests]")
         assert cell.split("\n") == [f"{requests:,}", *([f"{sum(others):,} not counted"] if others else [])]
+        expect(page.locator("tr:has(details[open]) + tr")).to_contain_text(
+            re.compile(r"Users: .+ \([\d,]+\).*\. Programs: .+ \([\d,]+\).*\.")
+        )
+        # Why its last request was answered as it was, is a click away.
+        page.click("tr:has(details[open]) + tr >> text=Why")
+        page.wait_for_selector("main .badge:text-is('decides')")
+        page.go_back()
+        page.click("tbody tr >> nth=0 >> td >> nth=1", force=True)
         page.click("text=Make a rule for its tables")
         page.wait_for_selector("dialog input[name=tables]")
         page.click("dialog >> text=Cancel")

@@ -168,32 +168,50 @@ const others = (row) => row.requests - counted(row);
 /** @param {Contract.StatementActivity} row */
 const rate = (row) => (counted(row) ? row.hits / counted(row) : null);
 
+/** So many users and programs of a statement are named. */
+const NAMED = 3;
+
 /**
  * @type
  *   {(tenant: string, from: string, until: string, row: Contract.StatementActivity, acts: Element,
- *   apart: Element) => Promise<void>}
- *   say what the summaries do not have: tables, and how many requests were neither hits nor misses,
- *   by status
+ *   apart: Element) => Promise<HTMLElement>}
+ *   say what the summaries do not have: tables, how many requests were neither hits nor misses, by
+ *   status, and who asked with what
  */
 async function look(tenant, from, until, { statement }, acts, apart) {
   const { rows } = await run(
     tenant,
-    `SELECT cacheStatus, count(*) AS requests, max(tables) AS tables, ${DEFINITIONS.requests} AS isRequest FROM proxy_logs
-WHERE day BETWEEN '${from}' AND '${until}' AND standardizedSql = '${statement.replaceAll("'", "''")}' GROUP BY 1 ORDER BY 2 DESC`,
+    `WITH own AS (
+  SELECT * FROM proxy_logs
+  WHERE day BETWEEN '${from}' AND '${until}' AND standardizedSql = '${statement.replaceAll("'", "''")}')
+SELECT 'status' AS what, cacheStatus AS name, count(*) AS requests, max(tables) AS tables,
+  ${DEFINITIONS.requests} AS isRequest, arg_max(logId, timestamp) AS logId, arg_max(day, timestamp) AS day
+FROM own GROUP BY 2
+UNION ALL SELECT 'users', userName, count(*), NULL, NULL, NULL, NULL FROM own GROUP BY 2
+UNION ALL SELECT 'programs', userAgent, count(*), NULL, NULL, NULL, NULL FROM own GROUP BY 2
+ORDER BY 3 DESC`,
   );
+  const of = (/** @type {string} */ what) => rows.filter((row) => row.what === what);
+  const [last] = of("status");
   acts.prepend(ruleButton(tenant, rows.find((one) => one.tables)?.tables) || "");
-  const other = rows.filter(({ isRequest }) => !isRequest);
+  if (last?.logId)
+    acts.append(a(to(tenant, "explain", { logId: last.logId, day: last.day }), "Why"));
+  const other = of("status").filter(({ isRequest }) => !isRequest);
   if (other.length)
     fill(
       apart,
       "Not counted: ",
-      other.map((one) => [
-        f.number(Number(one.requests)),
-        " ",
-        status(one.cacheStatus ?? "none"),
-        " ",
-      ]),
+      other.map((one) => [f.number(Number(one.requests)), " ", status(one.name ?? "none"), " "]),
     );
+  const most = (/** @type {string} */ what) => {
+    const all = of(what);
+    const named = all
+      .slice(0, NAMED)
+      .map((one) => `${one.name ?? "none named"} (${f.number(Number(one.requests))})`);
+    const rest = all.length - named.length;
+    return `${named.join(", ")}${rest > 0 ? ` and ${f.count(rest, "other")}` : ""}`;
+  };
+  return fine(`Users: ${most("users")}. Programs: ${most("programs")}.`);
 }
 
 /**
@@ -222,7 +240,11 @@ function statement(tenant, from, until, row, rules) {
       );
       const apart = h("span", others(row) > 0 && `${f.number(others(row))} not counted.`);
       const isMember = can(tenant, "member");
-      if (isMember) look(tenant, from, until, row, acts, apart).catch(() => {});
+      const who = h("div");
+      if (isMember)
+        look(tenant, from, until, row, acts, apart)
+          .then((said) => fill(who, said))
+          .catch(() => {});
       more = h(
         "tr",
         h(
@@ -239,6 +261,7 @@ function statement(tenant, from, until, row, rules) {
             ". ",
             row.cacheStatus && meaning(row.cacheStatus),
           ),
+          who,
         ),
       );
     }
