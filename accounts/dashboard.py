@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
 #: What a page asks of the user's role in the tenant (people.js); empty: every role has it.
-Right: TypeAlias = Literal["", "member", "write", "cache", "people", "owner"]
+Right: TypeAlias = Literal["", "member", "statements", "write", "cache", "people", "owner"]
 #: Staff in the dashboard: what the admin site has in its place, and what asks for a platform admin.
 _NOT_OF_STAFF: Final[frozenset[Right]] = frozenset({"people", "owner"})
 _OF_ADMINS: Final[frozenset[Right]] = frozenset({"write"})
@@ -43,11 +43,11 @@ PAGES: Final = (
         "Traffic",
         Page("Overview", "overview"),
         Page("Savings", "savings"),
-        Page("Statements", "statements"),
+        Page("Statements", "statements", "", "statements"),
         Page("Requests", "traffic", "log", "member"),
-        Page("Stale risk and leaks", "reports"),
+        Page("Stale risk and leaks", "reports", "", "statements"),
         Page("Digest", "digest"),
-        Page("Alerts", "alerts"),
+        Page("Alerts", "alerts", "", "statements"),
     ),
     *_in_menu(
         "Rules",
@@ -58,7 +58,12 @@ PAGES: Final = (
         Page("History", "history", "compare and restore rules or configuration"),
     ),
     *_in_menu("Explore", Page("SQL", "sql", "", "member"), Page("Explain", "explain", "a request")),
-    *_in_menu("Tenant", Page("Configuration", "config"), Page("Members", "members", "", "people")),
+    *_in_menu(
+        "Tenant",
+        Page("Configuration", "config"),
+        Page("Members", "members", "", "people"),
+        Page("Audit", "audit", "events, who did what", "owner"),
+    ),
     Page("Invite someone", "members?new=1", "add a colleague, member", "owner"),
     Page("New alert", "alerts?new=1", "mail, webhook, Slack, Teams, PagerDuty", "write"),
     Page("Change the rules", "rules/edit", "edit, TTL", "write"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import smtplib
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 from urllib.parse import urlsplit
 
@@ -111,7 +112,7 @@ def parcel_of(message: EmailMultiAlternatives, *, identity: str) -> Parcel:
     """Return a mail as a parcel. ``identity`` is the same in each attempt, and for no other mail."""
     host = urlsplit(settings.PUBLIC_BASE_URL).hostname
     message.extra_headers |= {"Message-ID": f"<{identity}@{host}>", "Auto-Submitted": "auto-generated"}
-    return Parcel(receiver="mail server", send=lambda go: _hand_over(message, go))
+    return Parcel(receiver="mail server", send=partial(_hand_over, message))
 
 
 def _hand_over(message: EmailMultiAlternatives, go: Callable[[], None]) -> None:

@@ -280,15 +280,16 @@ def require_grantable(owner: Rights, wanted: PatRequest) -> None:
 
 
 def _require_members(owner: Rights, wanted: PatRequest) -> None:
-    if foreign := sorted(set(wanted.tenants) - {str(tenant) for tenant in owner.memberships}):
-        raise Forbidden(f"The owner is not a member of the tenant {foreign[0]}.")
+    own = {str(tenant) for tenant in (*owner.memberships, *owner.granted.tenants)}
+    if foreign := sorted(set(wanted.tenants) - own):
+        raise Forbidden(f"The owner is not a member of the tenant {foreign[0]}, and has no grant on it.")
     if foreign := sorted(set(wanted.accounts) - {str(account) for account in owner.owned_accounts}):
         raise Forbidden(f"The owner does not own the account {foreign[0]}.")
 
 
 def _require_scopes(owner: Rights, wanted: PatRequest) -> None:
     named = [UUID(tenant) for tenant in wanted.tenants if tenant != WILDCARD]
-    # Grants add to the memberships. The PAT of a user who is no member names no tenant.
+    # Grants add to the memberships.
     granted = owner.granted.tenants
     of_named = NO_SCOPES.union(
         *(owner.from_membership(tenant) | granted.get(tenant, NO_SCOPES) for tenant in named)

@@ -295,6 +295,8 @@ class EventDocument(JsonStruct):
     account_id: UUID | None = None
     before: dict[str, Any] | None = None
     after: dict[str, Any] | None = None
+    text: Annotated[str, Meta(description="What was done, in words: `made ada@example.org admin`.")]
+    changes: Annotated[str, Meta(description="What changed, in words; may be empty.")]
     reason: Annotated[str | None, Meta(description="Why something was refused, or why staff did it.")] = None
     request_id: Annotated[str, Meta(description="`-` for commands and jobs.")]
     address: Annotated[str, Meta(description="The client's address. Empty for commands and jobs.")]

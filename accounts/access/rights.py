@@ -24,7 +24,7 @@ from django.db import DatabaseError, connection, transaction
 from accounts.access.assurance import UNPROVEN
 from accounts.access.principal import Claims, Principal, Rights
 from accounts.access.reach import NO_SCOPES, Reach
-from accounts.access.scopes import GRANTABLE, Scope
+from accounts.access.scopes import GRANTABLE, Scope, with_included
 from accounts.access.tokens import verify_access_token
 from accounts.models import PersonalAccessToken, RefreshToken, User
 from accounts.models.billing import GrantResource
@@ -188,7 +188,7 @@ def _read(row: tuple[Any, ...], *, is_session: bool = False) -> Rights:
     for resource, text, permissions in grants:
         by_id, resource_id = granted[resource], UUID(text)
         # A grant from before may hold scopes that cannot be granted any more.
-        scopes = GRANTABLE & {Scope(name) for name in permissions}
+        scopes = with_included(GRANTABLE & {Scope(name) for name in permissions})
         by_id[resource_id] = by_id.get(resource_id, NO_SCOPES) | scopes
     opens_admin = not is_session or replace(UNPROVEN, second_factor=second_factor).opens_admin
     is_held_back = role == PrimaryRole.ADMIN and not opens_admin

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 
 class Scope(StrEnum):
@@ -14,6 +17,7 @@ class Scope(StrEnum):
     LOGS_READ = "logs:read"
     LOGS_QUERY = "logs:query"
     LOGS_NOTIFY = "logs:notify"
+    ANALYTICS_NUMBERS = "analytics:numbers"
     ANALYTICS_READ = "analytics:read"
     ANALYTICS_USERS = "analytics:users"
     CACHE_ADMIN = "cache-admin"
@@ -31,6 +35,7 @@ ABILITIES: Final[dict[Scope, str]] = {
     Scope.CACHE_ADMIN: "invalidate results",
     Scope.LOGS_READ: "read requests",
     Scope.LOGS_QUERY: "run SQL",
+    Scope.ANALYTICS_NUMBERS: "read totals, savings, recommendations and digests",
     Scope.ANALYTICS_READ: "read summaries, savings and digests",
     Scope.ANALYTICS_USERS: "see names of users in them",
     Scope.LOGS_NOTIFY: "report new log files",
@@ -41,8 +46,30 @@ ABILITIES: Final[dict[Scope, str]] = {
 
 #: Only personal access tokens have these scopes; sign-in tokens never do.
 PAT_ONLY: Final = frozenset(
-    {Scope.CACHE_ADMIN, Scope.ANALYTICS_READ, Scope.ANALYTICS_USERS, Scope.TOS_PUBLISH}
+    {
+        Scope.CACHE_ADMIN,
+        Scope.ANALYTICS_NUMBERS,
+        Scope.ANALYTICS_READ,
+        Scope.ANALYTICS_USERS,
+        Scope.TOS_PUBLISH,
+    }
 )
+
+#: A scope that gives others too.
+_INCLUDED: Final[dict[Scope, frozenset[Scope]]] = {Scope.ANALYTICS_READ: frozenset({Scope.ANALYTICS_NUMBERS})}
+
+
+def with_included(scopes: Iterable[Scope]) -> frozenset[Scope]:
+    """Return scopes with those that they give too."""
+    given = frozenset(scopes)
+    return given.union(*(_INCLUDED[scope] for scope in given & _INCLUDED.keys()))
+
+
+def without_included(scopes: Iterable[Scope]) -> frozenset[Scope]:
+    """Return scopes without those that others of them give."""
+    given = frozenset(scopes)
+    return given.difference(*(_INCLUDED[scope] for scope in given & _INCLUDED.keys()))
+
 
 #: A PAT has these scopes only if its owner is a platform admin. Others use them signed in.
 NOT_IN_MEMBERS_PATS: Final = frozenset({Scope.USERS_READ, Scope.USERS_WRITE})
@@ -50,7 +77,7 @@ NOT_IN_MEMBERS_PATS: Final = frozenset({Scope.USERS_READ, Scope.USERS_WRITE})
 #: Only members of a tenant have these scopes on it. The role of platform admin does not give them.
 MEMBERS_ONLY: Final = frozenset({Scope.LOGS_READ, Scope.LOGS_QUERY})
 
-_MEMBER: Final = frozenset({Scope.CONFIG_READ, Scope.LOGS_READ, Scope.LOGS_QUERY, Scope.ANALYTICS_READ})
+_MEMBER: Final = with_included({Scope.CONFIG_READ, Scope.LOGS_READ, Scope.LOGS_QUERY, Scope.ANALYTICS_READ})
 _TENANT_ADMIN: Final = _MEMBER | {
     Scope.CONFIG_WRITE,
     Scope.CACHE_ADMIN,
@@ -76,10 +103,10 @@ ACCOUNT_OWNER_SCOPES: Final = frozenset({Scope.CONFIG_READ, Scope.CONFIG_WRITE})
 PLATFORM_ADMIN_SCOPES: Final = ALL_SCOPES - MEMBERS_ONLY
 
 #: What support may do on every tenant while it looks at one in the dashboard.
-SUPPORT_SCOPES: Final = frozenset({Scope.CONFIG_READ, Scope.ANALYTICS_READ, Scope.CACHE_ADMIN})
+SUPPORT_SCOPES: Final = with_included({Scope.CONFIG_READ, Scope.ANALYTICS_READ, Scope.CACHE_ADMIN})
 
 #: A guest's memberships and accounts give only these scopes.
-READ_SCOPES: Final = frozenset(
+READ_SCOPES: Final = with_included(
     {Scope.CONFIG_READ, Scope.LOGS_READ, Scope.LOGS_QUERY, Scope.ANALYTICS_READ, Scope.USERS_READ}
 )
 

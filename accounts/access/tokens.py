@@ -28,7 +28,7 @@ from rest_framework_simplejwt.exceptions import (
 from rest_framework_simplejwt.tokens import Token
 
 from accounts.access.principal import WILDCARD, Claims
-from accounts.access.scopes import Scope
+from accounts.access.scopes import Scope, with_included
 from tenantadmin.conf.secrets import read_public_keys, read_signing_key
 from tenantadmin.lib.core.errors import InvalidToken, TokenExpired
 from tenantadmin.lib.core.structs import JsonStruct
@@ -248,7 +248,7 @@ def verify_access_token(text: str) -> Claims:
             token_id=_text(payload["jti"]),
             expires_at=int(payload["exp"]),
             role=_text(payload["role"]),
-            scopes=frozenset(Scope(name) for name in _text(payload["scope"]).split()),
+            scopes=with_included(Scope(name) for name in _text(payload["scope"]).split()),
             tenants=_ids(payload["tenants"]),
             accounts=_ids(payload["accounts"]),
             epoch=UUID(_text(payload["epoch"])),

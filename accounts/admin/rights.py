@@ -22,7 +22,14 @@ from django.http import HttpResponseRedirect
 
 from accounts.access.credentials import end_pat, end_refresh_token
 from accounts.access.principal import WILDCARD
-from accounts.access.scopes import ABILITIES, ALL_SCOPES, MEMBERSHIP_SCOPES, READ_SCOPES, Scope
+from accounts.access.scopes import (
+    ABILITIES,
+    ALL_SCOPES,
+    MEMBERSHIP_SCOPES,
+    READ_SCOPES,
+    Scope,
+    without_included,
+)
 from accounts.admin.base import ActPage, StaffPage
 from accounts.admin.names import names_of
 from accounts.billing.accounts import read_account, write_account
@@ -294,7 +301,7 @@ def _fold(rights: Sequence[Right]) -> Right:
 
 
 def _told(scopes: Iterable[str]) -> str:
-    given = set(scopes)
+    given = without_included(map(Scope, scopes))
     if given >= _READ_AND_WRITE:
         return ", ".join(
             ["read and change rules and configuration", *filter(None, [_told(given - _READ_AND_WRITE)])]

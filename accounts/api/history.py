@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import msgspec
 from django.db.models import Q
@@ -13,6 +13,7 @@ from rest_framework.response import Response
 from accounts.access.policy import Level
 from accounts.access.resources import is_signed_in_owner
 from accounts.access.scopes import Scope
+from accounts.admin.words import describe_changes, describe_event
 from accounts.api.tenants import config_response
 from accounts.diff import ChangeInWords, FieldChange, describe_fields, diff_documents
 from accounts.models.history import RevisionKind
@@ -44,20 +45,24 @@ from accounts.tenants.lifecycle import restore_config
 from accounts.viewsets import AppViewSet
 from tenantadmin.lib.core.emails import normalize_email
 from tenantadmin.lib.core.errors import BadRequest, Detail
+from tenantadmin.lib.core.spreadsheets import CSV, CSV_FOR_PEOPLE
 from tenantadmin.lib.core.structs import Count, JsonStruct
 from tenantadmin.lib.http.hal import ETAG, IF_MATCH, SEQ, Link, PageLinks, item, link, next_page, page_links
+from tenantadmin.lib.http.parsers import preferred_media_type
 from tenantadmin.lib.http.schema import STALE
+from tenantadmin.lib.http.streaming import stream_csv
 from tenantadmin.lib.http.viewsets import operation
 
 if TYPE_CHECKING:
     import datetime as dt
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from uuid import UUID
 
+    from django.http import HttpResponseBase
     from rest_framework.request import Request
 
     from accounts.access.policy import Policy
-    from accounts.models import Revision
+    from accounts.models import Event, Revision
     from accounts.routes import Route
 
 
@@ -297,6 +302,23 @@ class EventPage(JsonStruct):
     events: list[EventDocument]
 
 
+_JSON: Final = "application/json"
+_MAX_IN_FILE: Final = 10_000
+_COLUMNS: Final = (
+    *("at", "actor", "done", "kind", "subject", "changes", "reason"),
+    *("tenantId", "accountId", "address", "requestId"),
+)
+
+
+def _cells(event: Event) -> Sequence[object]:
+    """Return a line of the file, with `_COLUMNS`."""
+    return (
+        *(event.at, event.actor, describe_event(event)[0], event.kind, event.subject),
+        *(describe_changes(event, {}), event.reason, event.tenant_id, event.account_id),
+        *(event.address, event.request_id),
+    )
+
+
 class EventViewSet(AppViewSet):
     """What happened to people, their rights and their credentials."""
 
@@ -313,28 +335,42 @@ class EventViewSet(AppViewSet):
     @operation(
         summary="List events, newest first",
         description="Sign-ins, tokens, roles, memberships, grants, domains, terms. Platform admins see all "
-        "events, owners see events of their tenants and accounts, others see events by or about themselves.",
+        "events, owners see events of their tenants and accounts, others see events by or about themselves. "
+        "`Accept: text/csv` gives a file of the newest 10,000; `text/csv; for=people` is for spreadsheets.",
         query=EventParameters,
         responses={200: EventPage},
     )
-    def list_events(self, request: Request) -> Response:
-        page = read_events(
-            self.principal,
-            _asked(
-                self.query,
-                "at",
-                actor=_email(self.query.get("actor")),
-                subject=_email(self.query.get("subject")),
-                kind=self.query.get("kind"),
-                tenant_id=self.query.get("tenant"),
-            ),
-            limit=self.query["limit"],
-            cursor=self.query.get("cursor"),
+    def list_events(self, request: Request) -> HttpResponseBase:
+        # Only JSON is declared, so that generated clients have one typed answer.
+        asked = _asked(
+            self.query,
+            "at",
+            actor=_email(self.query.get("actor")),
+            subject=_email(self.query.get("subject")),
+            kind=self.query.get("kind"),
+            tenant_id=self.query.get("tenant"),
         )
+        accept = request.headers.get("Accept", "")
+        # Any other type gets JSON, as everywhere.
+        forms = (_JSON, CSV, CSV_FOR_PEOPLE)
+        accepted = preferred_media_type(accept, forms) if CSV in accept else _JSON
+        if accepted != _JSON:
+            page = read_events(self.principal, asked, limit=_MAX_IN_FILE, cursor=self.query.get("cursor"))
+            cells = (_cells(event) for event in page.rows)
+            return stream_csv("events.csv", _COLUMNS, cells, for_people=accepted == CSV_FOR_PEOPLE)
+        page = read_events(self.principal, asked, limit=self.query["limit"], cursor=self.query.get("cursor"))
         links = EventPageLinks(
             self_=link(request.get_full_path()),
             parent=link(reverse("contract")),
             next=next_page(request, page.cursor),
         )
-        events = [EventDocument.of(event, reason=event.reason or None) for event in page.rows]
+        events = [
+            EventDocument.of(
+                event,
+                reason=event.reason or None,
+                text=describe_event(event)[0],
+                changes=describe_changes(event, {}),
+            )
+            for event in page.rows
+        ]
         return Response(EventPage(links=links, events=events))

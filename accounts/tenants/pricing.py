@@ -30,6 +30,11 @@ _DIGITS: Final[Mapping[str, int]] = {
 _MS_PER_HOUR: Final = 3_600_000
 
 
+def digits_of(currency: str) -> int:
+    """Return the number of digits after the point in amounts of a currency."""
+    return _DIGITS.get(currency, 2)
+
+
 @dataclass(frozen=True, slots=True)
 class Terms:
     """How a day is billed. ``per_hour`` is in ten-thousandths of the currency; None without a price."""
@@ -76,7 +81,7 @@ class Pricing:
     @property
     def digits(self) -> int:
         """The number of digits after the point in amounts."""
-        return _DIGITS.get(self.currency or "", 2)
+        return digits_of(self.currency or "")
 
     def on(self, day: date, host: str | None = None) -> Terms:
         """Return the terms in force on a day: of every host, or of one."""

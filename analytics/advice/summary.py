@@ -12,6 +12,7 @@ from analytics.advice.proposal import Kind
 from analytics.advice.words import purpose_of, time_of_kind
 from analytics.models import Effect, Recommendation
 from analytics.replay.figures import NO_WAITING, middle
+from analytics.reports.savings_sql import MONTH_DAYS
 from tenantadmin.lib.core import formats
 from tenantadmin.lib.core.structs import JsonStruct, one_of
 
@@ -19,8 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from typing import Self
 
-#: Gains are shown for a month of so many days, and for a year of so many of these months.
-MONTH_DAYS: Final = 30
+#: Gains are shown for a month of `MONTH_DAYS`, and for a year of so many of these months.
 _MONTHS: Final = 12
 CONFIDENCES: Final = ("high", "medium", "low")
 #: The widest bounds, as a share of the middle, of a confidence that is high or medium.

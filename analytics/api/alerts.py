@@ -20,6 +20,8 @@ from accounts.access.scopes import Scope
 from accounts.routes import route
 from accounts.serializers.fields import EmailField
 from accounts.serializers.users import Rotation
+from accounts.tenants.config import read_prices
+from accounts.tenants.pricing import Pricing
 from accounts.viewsets import AppViewSet, require_tenant_scope
 from analytics.watch.alert_kinds import TENANT_KINDS
 from analytics.watch.alerts import (
@@ -47,7 +49,7 @@ from analytics.words.alert_numbers import (
     describe_firing,
     list_kinds,
 )
-from analytics.words.alerts import send_test
+from analytics.words.alerts import AlertChannelTest, send_test, try_channels
 from tenantadmin.lib.core.errors import Forbidden
 from tenantadmin.lib.core.outgoing import MAX_URL, check_url, parse_exceptions
 from tenantadmin.lib.core.structs import JsonStruct, Success
@@ -177,6 +179,9 @@ class AlertList(ItemList):
 
     alerts: list[AlertDocument]
     kinds: list[AlertKindDocument]
+    currency: Annotated[
+        str | None, Meta(description="Of thresholds in `money`: that of the prices. Null without a price.")
+    ]
     limit: Annotated[int, Meta(description="How many alerts a tenant may have.")]
 
 
@@ -188,6 +193,12 @@ class AlertHistory(JsonStruct):
 class AlertDeliveries(JsonStruct):
     links: ListLinks = msgspec.field(name="_links")
     deliveries: list[AlertDeliveryDocument]
+
+
+class AlertChannelTests(JsonStruct):
+    """What became of the test messages, in the order of the channels."""
+
+    tests: list[AlertChannelTest]
 
 
 class AlertViewSet(AppViewSet):
@@ -211,6 +222,7 @@ class AlertViewSet(AppViewSet):
                 ),
                 alerts=[self._describe(alert) for alert in alerts],
                 kinds=list_kinds(),
+                currency=Pricing.of(read_prices(tenant)).currency,
                 limit=MAX_ALERTS,
             )
         )
@@ -269,6 +281,25 @@ class AlertViewSet(AppViewSet):
         """The messages are sent within seconds. `deliveries` of the alert says how that ended."""
         sent = send_test(tenant_id=tenant, alert_id=alertId, actor=self.principal.email)
         return Response(self._deliveries(tenant, alertId, sent), status=202)
+
+    @route("POST", "/test", Level.TENANT, Scope.CONFIG_WRITE, name="alert-channels-test")
+    @operation(
+        summary="Send a test message to each channel before an alert is created",
+        queue="ALERT_TEST_LIMIT",
+        body=AlertBody,
+        responses={
+            200: AlertChannelTests,
+            429: refusal(429, "The tenant has sent too many tests."),
+        },
+        examples=[_EXAMPLE],
+    )
+    def test_alert_channels(self, request: Request, tenant: UUID) -> Response:
+        """It answers within seconds what each receiver answered, and creates nothing.
+
+        Webhooks have a signature that no receiver can verify yet.
+        """
+        tests = try_channels(tenant_id=tenant, wanted=self.body, actor=self.principal.email)
+        return Response(AlertChannelTests(tests=tests))
 
     @route("POST", "/<uuid:alertId>/rotate", Level.TENANT, Scope.CONFIG_WRITE, name="alert-rotate")
     @operation(

@@ -133,7 +133,7 @@ class DigestViewSet(AppViewSet):
         "GET",
         "/digests/<year:year>/<month:month>/<day:day>",
         Level.TENANT,
-        Scope.ANALYTICS_READ,
+        Scope.ANALYTICS_NUMBERS,
         name="digest-day",
     )
     @operation(
@@ -155,7 +155,7 @@ class DigestViewSet(AppViewSet):
         "GET",
         "/digests/<year:year>/weeks/<week:week>",
         Level.TENANT,
-        Scope.ANALYTICS_READ,
+        Scope.ANALYTICS_NUMBERS,
         name="digest-week",
     )
     @operation(
@@ -297,7 +297,7 @@ class VerdictViewSet(AppViewSet):
 
     tag = "Analytics"
 
-    @route("GET", "tenants/<uuid:tenant>/verdict", Level.TENANT, Scope.ANALYTICS_READ, name="verdict")
+    @route("GET", "tenants/<uuid:tenant>/verdict", Level.TENANT, Scope.ANALYTICS_NUMBERS, name="verdict")
     @operation(summary="How the tenant is, in one sentence", responses={200: Verdict})
     def get_verdict(self, request: Request, tenant: UUID) -> Response:
         """From the findings of its digests of the last seven days, and its history. Reads no log."""
@@ -308,7 +308,7 @@ class VerdictViewSet(AppViewSet):
         "GET",
         "tenants/weeks",
         Level.SERVICE,
-        Scope.ANALYTICS_READ,
+        Scope.ANALYTICS_NUMBERS,
         notes="lists the tenants on which the PAT has the scope",
         name="tenant-weeks",
     )

@@ -127,7 +127,7 @@ class RecommendationViewSet(AppViewSet):
     tag = "Recommendations"
     prefix = "tenants/<uuid:tenant>/recommendations"
 
-    @route("GET", "", Level.TENANT, Scope.ANALYTICS_READ, name="recommendations")
+    @route("GET", "", Level.TENANT, Scope.ANALYTICS_NUMBERS, name="recommendations")
     @operation(
         summary="List a tenant's recommendations, those to decide first",
         query=RecommendationParameters,
@@ -169,7 +169,7 @@ class RecommendationViewSet(AppViewSet):
         location = reverse("recommendations", kwargs={"tenant": tenant})
         return Response(describe_mining(mining), status=202, headers={"Location": location})
 
-    @route("GET", "/<uuid:recommendationId>", Level.TENANT, Scope.ANALYTICS_READ, name="recommendation")
+    @route("GET", "/<uuid:recommendationId>", Level.TENANT, Scope.ANALYTICS_NUMBERS, name="recommendation")
     @operation(
         summary="Read a recommendation",
         headers=[IF_NONE_MATCH, ETAG],
@@ -286,7 +286,7 @@ class RecommendationViewSet(AppViewSet):
         "GET",
         "/<uuid:recommendationId>/effect",
         Level.TENANT,
-        Scope.ANALYTICS_READ,
+        Scope.ANALYTICS_NUMBERS,
         name="recommendation-effect",
     )
     @operation(

@@ -265,7 +265,7 @@ class ReportViewSet(AppViewSet):
             )
         )
 
-    @route("GET", "/timeline", Level.TENANT, Scope.ANALYTICS_READ, also=Scope.CONFIG_READ, name="timeline")
+    @route("GET", "/timeline", Level.TENANT, Scope.ANALYTICS_NUMBERS, also=Scope.CONFIG_READ, name="timeline")
     @operation(
         summary="Hits and misses over time, with the changes and markers that fell in it",
         query=TimelineParameters,
@@ -275,7 +275,7 @@ class ReportViewSet(AppViewSet):
         """Per hour or day (UTC). What fell into the same time need not be the cause."""
         return Response(timeline(self._log(tenant), window=self._window, step=self.query["step"]))
 
-    @route("GET", "/activity", Level.TENANT, Scope.ANALYTICS_READ, name="activity")
+    @route("GET", "/activity", Level.TENANT, Scope.ANALYTICS_NUMBERS, name="activity")
     @operation(
         summary="The requests of each day, and their change against the days before",
         query=ActivityParameters,
@@ -285,7 +285,7 @@ class ReportViewSet(AppViewSet):
         """By what the cache did. Days without requests are left out; at most 366 days."""
         return Response(read_activity(tenant, first=self.query.get("from"), last=self.query.get("to")))
 
-    @route("GET", "/activity/rules", Level.TENANT, Scope.ANALYTICS_READ, name="rule-activity")
+    @route("GET", "/activity/rules", Level.TENANT, Scope.ANALYTICS_NUMBERS, name="rule-activity")
     @operation(
         summary="What each rule did in a period",
         budget=QUERY,
@@ -297,7 +297,7 @@ class ReportViewSet(AppViewSet):
         first, last = self.query.get("from"), self.query.get("to")
         return Response(read_rule_activity(default_store(), tenant=tenant, first=first, last=last))
 
-    @route("GET", "/activity/programs", Level.TENANT, Scope.ANALYTICS_READ, name="programs")
+    @route("GET", "/activity/programs", Level.TENANT, Scope.ANALYTICS_NUMBERS, name="programs")
     @operation(
         summary="Which programs ask, what they cost, and what is saved for each",
         budget=QUERY,
@@ -356,7 +356,7 @@ class ReportViewSet(AppViewSet):
             )
         )
 
-    @route("GET", "/savings", Level.TENANT, Scope.ANALYTICS_READ, name="savings")
+    @route("GET", "/savings", Level.TENANT, Scope.ANALYTICS_NUMBERS, name="savings")
     @operation(
         summary="What the cache saves of the time that the warehouse bills",
         budget=QUERY,

@@ -157,13 +157,13 @@ class SummaryViewSet(AppViewSet):
     tag = "Analytics"
     prefix = "tenants/<uuid:tenant>"
 
-    @route("GET", "/summaries/<year:year>", Level.TENANT, Scope.ANALYTICS_READ, name="summary-year")
+    @route("GET", "/summaries/<year:year>", Level.TENANT, Scope.ANALYTICS_NUMBERS, name="summary-year")
     @_summary(YearlySummary, "The yearly summary", YEAR)
     def get_yearly_summary(self, request: Request, tenant: UUID, year: str) -> HttpResponseBase:
         """Totals of a year and the activity of each of its last 365 days."""
         return answer_stored(request, tenant=tenant, kind=Kind.YEAR, period=year)
 
-    @route("GET", "/summaries/<year:year>/rules", Level.TENANT, Scope.ANALYTICS_READ, name="summary-rules")
+    @route("GET", "/summaries/<year:year>/rules", Level.TENANT, Scope.ANALYTICS_NUMBERS, name="summary-rules")
     @_summary(RuleEffectiveness, "The effectiveness of each rule in a year", YEAR)
     def get_rule_effectiveness(self, request: Request, tenant: UUID, year: str) -> HttpResponseBase:
         """Hits, misses and saved warehouse time of each rule in a year."""
@@ -185,7 +185,7 @@ class SummaryViewSet(AppViewSet):
         "GET",
         "/summaries/<year:year>/<month:month>",
         Level.TENANT,
-        Scope.ANALYTICS_READ,
+        Scope.ANALYTICS_NUMBERS,
         name="summary-month",
     )
     @_summary(MonthlySummary, "The monthly summary", YEAR, MONTH)

@@ -45,6 +45,7 @@ from analytics.replay.execution import run_next
 from analytics.replay.load import DayFile
 from analytics.replay.result import Billed, BilledRange, ReplayBilled
 from analytics.replay.runs import describe_replay, queue_replay
+from analytics.reports.savings_sql import MONTH_DAYS
 from logs.importing import find_log_files, import_files
 from logs.partitions import partitions_with_file
 from rules.ruleset import read_ruleset
@@ -64,7 +65,6 @@ if TYPE_CHECKING:
 ACTOR: Final = "manage.py assess"
 #: Every price is in force before the history begins.
 _FIRST_PRICE: Final = "2000-01-01"
-_MONTH_DAYS: Final = 30
 _HOUR_MS: Final = 3_600_000
 #: A metered day that differs from the model by less needs no explanation.
 _SMALL: Final = Decimal("0.1")
@@ -340,10 +340,10 @@ def _per_month(saved: Billed, days: int) -> Billed:
     ms, money = saved.billed_ms, saved.money
 
     def scale(text: str) -> str:
-        return _text((Decimal(text) * _MONTH_DAYS / days).quantize(Decimal(text)))
+        return _text((Decimal(text) * MONTH_DAYS / days).quantize(Decimal(text)))
 
     return Billed(
-        billed_ms=BilledRange(low=ms.low * _MONTH_DAYS // days, high=ms.high * _MONTH_DAYS // days),
+        billed_ms=BilledRange(low=ms.low * MONTH_DAYS // days, high=ms.high * MONTH_DAYS // days),
         money=money and replace_fields(money, low=scale(money.low), high=scale(money.high)),
     )
 

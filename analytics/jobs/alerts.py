@@ -7,6 +7,7 @@ one finds the crossing, and writes nothing.
 from __future__ import annotations
 
 import hashlib
+import json
 import logging
 from dataclasses import dataclass
 from datetime import date, timedelta
@@ -19,10 +20,18 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import Max
 
+from accounts.tenants.pricing import Pricing
 from analytics.models import Alert, AlertDelivery, AlertFiring, AlertKind, Build, TenantHealth
 from analytics.queues import ALERTS
+from analytics.reports.savings import (
+    MIN_FORECAST_DAYS,
+    find_forecast_source,
+    find_source,
+    forecast_month,
+    read_savings,
+)
 from analytics.reports.sql import LOOK_BACK_DAYS
-from analytics.watch.alert_kinds import BASE_DAYS, KINDS, alert_sql
+from analytics.watch.alert_kinds import BASE_DAYS, KINDS, SERVICE_KINDS, alert_sql
 from analytics.watch.reading import LogDay, open_log
 from analytics.words.alerts import queue_messages
 from logs.models import PendingBuild
@@ -30,6 +39,7 @@ from logs.partitions import partitions_with_file
 from logs.pending import pending_state
 from rules.ruleset import read_tables
 from rules.tables.warehouse import ANY_TABLES, WarehouseTables
+from tenantadmin.lib.core.errors import ApiError
 from tenantadmin.lib.core.timestamps import days_before, epoch_ms, now
 from tenantadmin.lib.database.connections import Busy, build_lock
 from tenantadmin.lib.objectstore import ObjectStore, StoreError
@@ -48,12 +58,8 @@ _BUSY: Final = timedelta(seconds=30)
 _INCOMPLETE: Final = timedelta(minutes=10)
 #: After an evaluation that read the log, the alert rests for this many times as long.
 _REST: Final = 20
-#: A firing ends below this share of the threshold, so that a number that swings about it sends no messages.
-_ENDS_BELOW: Final = 0.9
 #: The kinds whose query compares names of tables.
 _WITH_TABLES: Final = (AlertKind.LEAK, AlertKind.STALE_RISK)
-#: The kinds that compare a window with the days before.
-_COMPARED: Final = (AlertKind.HIT_RATE_FELL, AlertKind.SAVINGS_FELL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,13 +68,17 @@ class Reading:
 
     Attributes:
         source: a hash of what it was read from.
-        before: what the days before the window have, if the number is a difference.
+        before: `Alert.before`.
+        currency: of a number in money.
+        reason: why there is no number, if not for lack of entries.
     """
 
     value: float | None
     source: str = ""
     took_ms: int = 0
     before: float | None = None
+    currency: str = ""
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +109,7 @@ def evaluate_tenant(store: ObjectStore, *, tenant: UUID) -> None:
 def _evaluate(store: ObjectStore, alert: Alert, *, tenant: UUID, days: Sequence[LogDay]) -> None:
     try:
         reading = _read(store, alert, tenant=tenant, days=days)
-    except (StoreError, duckdb.Error) as error:
+    except (ApiError, StoreError, duckdb.Error) as error:
         # Perhaps a build has replaced a file.
         logger.warning(
             "The alert %s of tenant %s could not be evaluated, attempt %d: %s",
@@ -128,21 +138,27 @@ def record_reading(alert: Alert, reading: Reading) -> None:
         moment = now()
         current.value, current.before = reading.value, reading.before
         current.evaluated_at, current.source, current.took_ms = moment, reading.source, reading.took_ms
-        current.save(update_fields=["value", "before", "evaluated_at", "source", "took_ms"])
+        current.currency, current.reason = reading.currency, reading.reason
+        current.save(
+            update_fields=["value", "before", "evaluated_at", "source", "took_ms", "currency", "reason"]
+        )
         if reading.value is None:
             return
         firing = current.firings.filter(ended_at=None).first()
-        if firing is None and reading.value >= current.threshold:
+        kind = (SERVICE_KINDS if current.tenant_id is None else KINDS)[current.kind]
+        fires = kind.fires(reading.value, threshold=current.threshold, already=firing is not None)
+        if firing is None and fires:
             occasion = AlertDelivery.Occasion.STARTED
             firing = AlertFiring.objects.create(
                 alert=current,
                 started_at=moment,
                 value=reading.value,
                 before=reading.before,
+                currency=reading.currency,
                 threshold=current.threshold,
                 window=current.window,
             )
-        elif firing is not None and reading.value < _ENDS_BELOW * current.threshold:
+        elif firing is not None and not fires:
             occasion = AlertDelivery.Occasion.ENDED
             firing.ended_at = moment
             firing.save(update_fields=["ended_at"])
@@ -211,25 +227,22 @@ def _read(store: ObjectStore, alert: Alert, *, tenant: UUID, days: Sequence[LogD
     """Return the number of an alert; None if there is nothing new, or the log is incomplete.
 
     Raises:
-        StoreError, duckdb.Error: the log cannot be read.
+        ApiError, StoreError, duckdb.Error: the log cannot be read.
     """
     if alert.kind == AlertKind.BUILD_FAILED:
         return Reading(Build.objects.filter(tenant_id=tenant).unrepaired().count())
     if not days:
         return Reading(None)
+    if KINDS[alert.kind].unit == "money":
+        return _read_money(store, alert, tenant=tenant, last=days[-1].day)
     span = _span(alert, last=days[-1].day)
     is_about_now = alert.kind == AlertKind.LOG_LATE
     tables = read_tables(tenant) if alert.kind in _WITH_TABLES else ANY_TABLES
     # The query of stale hits reads the changes of the days before.
     used = [day for day in days if days_before(span.first, LOOK_BACK_DAYS) <= day.day]
     source = _hash(alert, used, tables)
-    if not is_about_now:
-        if alert.source == source or _is_incomplete(tenant, span):
-            return None
-        rest_until = alert.evaluated_at and alert.evaluated_at + _REST * timedelta(milliseconds=alert.took_ms)
-        if rest_until is not None and rest_until > now():
-            Alert.objects.filter(pk=alert.pk).update(due_at=min(rest_until, now() + INTERVAL))
-            return None
+    if not is_about_now and not _is_to_read(alert, source, tenant=tenant, window_first=span.window_first):
+        return None
     statement = alert_sql(
         alert.kind,
         first=span.first,
@@ -246,20 +259,70 @@ def _read(store: ObjectStore, alert: Alert, *, tenant: UUID, days: Sequence[LogD
     return Reading(value, source, round((monotonic() - began_at) * 1000), before)
 
 
+def _read_money(store: ObjectStore, alert: Alert, *, tenant: UUID, last: date) -> Reading | None:
+    """Return an amount of the month of the newest day of the log, as `_read`.
+
+    Raises:
+        ApiError, StoreError, duckdb.Error: what is kept of the days cannot be read.
+    """
+    is_forecast = alert.kind != AlertKind.BILL
+    if is_forecast:
+        found = find_forecast_source(tenant=tenant, last=last)
+    else:
+        found = find_source(tenant=tenant, first=last.replace(day=1), last=last, step="day")
+    if not found.prices:
+        return Reading(None, reason="no price of the warehouse is set")
+    source = hashlib.sha256(f"{alert.kind} {found.etag}".encode()).hexdigest()
+    # Days of an earlier release are built soon.
+    if found.kept is None or not _is_to_read(alert, source, tenant=tenant, window_first=found.first):
+        return None
+    began_at = monotonic()
+    so_far, amount, reason = None, None, "no day of the month has a price"
+    if not is_forecast:
+        _, body = read_savings(store, found, reader=None)
+        amount = json.loads(body)["total"]["withCache"]["money"]
+    elif (forecast := forecast_month(store, found)) is None:
+        reason = f"the log has fewer than {MIN_FORECAST_DAYS} days before the newest"
+    else:
+        so_far, amount = (
+            (month.saved if alert.kind == AlertKind.SAVINGS_LOW else month.with_cache).money
+            for month in (forecast.so_far, forecast.whole)
+        )
+    return Reading(
+        None if amount is None else float(amount),
+        source,
+        round((monotonic() - began_at) * 1000),
+        before=None if so_far is None else float(so_far),
+        currency=Pricing.of(found.prices).currency or "",
+        reason=reason if amount is None else "",
+    )
+
+
+def _is_to_read(alert: Alert, source: str, *, tenant: UUID, window_first: date) -> bool:
+    """Return True if there is something new and complete to read, and the alert has rested enough."""
+    if alert.source == source or _is_incomplete(tenant, window_first):
+        return False
+    rest_until = alert.evaluated_at and alert.evaluated_at + _REST * timedelta(milliseconds=alert.took_ms)
+    if rest_until is None or rest_until <= now():
+        return True
+    Alert.objects.filter(pk=alert.pk).update(due_at=min(rest_until, now() + INTERVAL))
+    return False
+
+
 def _span(alert: Alert, *, last: date) -> _Span:
     window = alert.window or 1
     if KINDS[alert.kind].window_unit == "days":
         first = days_before(last, window - 1)
         return _Span(first, first, last)
     window_first = days_before(last, -(-window // 24))
-    first = days_before(window_first, BASE_DAYS) if alert.kind in _COMPARED else window_first
+    first = days_before(window_first, BASE_DAYS) if KINDS[alert.kind].is_compared else window_first
     return _Span(first, window_first, last)
 
 
-def _is_incomplete(tenant: UUID, span: _Span) -> bool:
+def _is_incomplete(tenant: UUID, window_first: date) -> bool:
     """Return True if a day of the window has been waiting for its build."""
     waiting = PendingBuild.objects.filter(tenant_id=tenant, marked_at__lt=now() - _INCOMPLETE)
-    return waiting.filter(day__gte=span.window_first).exists()
+    return waiting.filter(day__gte=window_first).exists()
 
 
 def _hash(alert: Alert, days: Sequence[LogDay], tables: WarehouseTables) -> str:

@@ -145,6 +145,9 @@ class AlertKind(models.TextChoices):
     LEAK = "leak"
     SAVINGS_FELL = "savings-fell"
     BUILD_FAILED = "build-failed"
+    BILL = "bill"
+    BILL_FORECAST = "bill-forecast"
+    SAVINGS_LOW = "savings-low"
     #: Of the whole service alone.
     QUEUE_AGE = "queue-age"
 
@@ -186,11 +189,14 @@ class Alert(Job):
     previous_ends_at = models.DateTimeField(null=True)
     created_at = models.DateTimeField(default=now)
     modified_at = models.DateTimeField(default=now)
-    #: The last evaluation: when, the number (null without enough data), what the days before the window have
-    #: if the number is a difference, the builds that gave it (a hash), and how long that took.
+    #: The last evaluation: when, the number (null without enough data), its other part (what the days before
+    #: the window have if the number is a difference; the month so far if it is a forecast), the currency of
+    #: money, why it is null, the builds that gave it (a hash), and how long that took.
     evaluated_at = models.DateTimeField(null=True)
     value = models.FloatField(null=True)
     before = models.FloatField(null=True)
+    currency = models.CharField(max_length=3, blank=True, default="", db_default="")
+    reason = models.CharField(max_length=200, blank=True, default="", db_default="")
     source = models.CharField(max_length=64, blank=True)
     took_ms = models.PositiveIntegerField(default=0)
 
@@ -220,9 +226,10 @@ class AlertFiring(models.Model):
     started_at = models.DateTimeField(default=now)
     #: Null while it lasts.
     ended_at = models.DateTimeField(null=True)
-    #: The number that crossed, and `Alert.before`, threshold and window at that time.
+    #: The number that crossed, and the alert's other part, currency, threshold and window at that time.
     value = models.FloatField()
     before = models.FloatField(null=True)
+    currency = models.CharField(max_length=3, blank=True, default="", db_default="")
     threshold = models.FloatField()
     window = models.PositiveSmallIntegerField(null=True)
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import threading
+from calendar import monthrange
 from collections import Counter, defaultdict
 from dataclasses import dataclass, replace
 from datetime import date
+from fractions import Fraction
+from itertools import dropwhile
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias, get_args
 
 import duckdb
@@ -23,6 +26,7 @@ from analytics.reports.activity import read_activity
 from analytics.reports.reading import ReportQuery
 from analytics.reports.savings_sql import (
     KEPT_SAVINGS_SQL,
+    MONTH_DAYS,
     SAVINGS_SQL,
     SUSPENDS,
     Bill,
@@ -141,6 +145,10 @@ class Savings(JsonStruct):
     pricing: list[Annotated[dict[str, Any], sent_as("accounts.serializers.tenants.Price")]]
     window: SavingsWindow
     total: SavingsTotal
+    per_month: Annotated[
+        SavingsTotal,
+        Meta(description=f"Of {MONTH_DAYS} days like those since the first with a log entry."),
+    ]
     text: SavingsText
     days: Annotated[list[SavingsOfDay] | None, Meta(description="With `step=day`.")] = None
     months: Annotated[list[SavingsOfMonth] | None, Meta(description="With `step=month`.")] = None
@@ -161,9 +169,31 @@ class Savings(JsonStruct):
     queries: list[ReportQuery]
 
 
+_ONCE: Final = Fraction(1)
 _Scope: TypeAlias = tuple[str, str | None]
 _WITH_CACHE: Final[_Scope] = ("withCache", None)
 _WITHOUT: Final[_Scope] = ("without", None)
+
+
+class _Measured:
+    """The rows of the published query, by scope."""
+
+    def __init__(self, rows: Iterable[Mapping[str, Any]]) -> None:
+        self.awake: dict[_Scope, dict[tuple[str | None, date], int]] = defaultdict(dict)
+        self.busy: dict[_Scope, dict[tuple[str | None, date], int]] = defaultdict(dict)
+        self.by_hour: dict[_Scope, dict[int, int]] = defaultdict(dict)
+        self.requests: dict[_Scope, int] = defaultdict(int)
+        self.unmeasured = 0
+        for row in rows:
+            scope = (row["scope"], row["ruleId"])
+            if row["day"] is None:
+                self.by_hour[scope][row["hour"]] = row["awakeMs"]
+                continue
+            key = row["host"], date.fromisoformat(row["day"])
+            self.awake[scope][key], self.busy[scope][key] = row["awakeMs"], row["busyMs"]
+            self.requests[scope] += row["requests"]
+            if scope == _WITHOUT:
+                self.unmeasured += row["unmeasured"]
 
 
 def savings_document(
@@ -180,28 +210,15 @@ def savings_document(
 
     ``activity`` has the answers of the same days, if their summaries are built.
     """
-    awake: dict[_Scope, dict[tuple[str | None, date], int]] = defaultdict(dict)
-    busy: dict[_Scope, dict[tuple[str | None, date], int]] = defaultdict(dict)
-    by_hour: dict[_Scope, dict[int, int]] = defaultdict(dict)
-    requests: dict[_Scope, int] = defaultdict(int)
-    unmeasured = 0
-    for row in rows:
-        scope = (row["scope"], row["ruleId"])
-        if row["day"] is None:
-            by_hour[scope][row["hour"]] = row["awakeMs"]
-            continue
-        key = row["host"], date.fromisoformat(row["day"])
-        awake[scope][key], busy[scope][key] = row["awakeMs"], row["busyMs"]
-        requests[scope] += row["requests"]
-        if scope == _WITHOUT:
-            unmeasured += row["unmeasured"]
+    measured = _Measured(rows)
+    awake, busy, requests = measured.awake, measured.busy, measured.requests
+    by_hour, unmeasured = measured.by_hour, measured.unmeasured
     days = days_between(window.from_, window.to)
     executed = bill_days(days, pricing, awake=awake[_WITH_CACHE], busy=busy[_WITH_CACHE])
     all_requests = bill_days(days, pricing, awake=awake[_WITHOUT], busy=busy[_WITHOUT])
 
     def of_days(days: Sequence[date]) -> dict[str, SavingsFigures]:
-        parts = {"with_cache": executed, "without": all_requests, "saved": all_requests - executed}
-        return {name: _figures(part, days, pricing) for name, part in parts.items()}
+        return _total_figures(executed, all_requests, days=days, pricing=pricing)
 
     rules = []
     for scope in [scope for scope in awake if scope[0] == "rule"]:
@@ -221,6 +238,12 @@ def savings_document(
         )
     rules.sort(key=lambda rule: (-rule.marginal_ms, -rule.busy_ms, rule.rule_id is None, rule.rule_id or ""))
     total = SavingsTotal(**of_days(days))
+    without_data = set(window.days_without_data)
+    measured_days = len(list(dropwhile(without_data.__contains__, days))) or len(days)
+    month = Fraction(MONTH_DAYS, measured_days)
+    per_month = SavingsTotal(
+        **_total_figures(executed, all_requests, days=days, pricing=pricing, times=month)
+    )
     share = rate(unmeasured, unmeasured + requests[_WITHOUT])
     of_all = [price for price in prices if "host" not in price and price["from"] <= str(window.to)]
     # Several prices are no price to name.
@@ -234,9 +257,12 @@ def savings_document(
         pricing=[dict(price) for price in prices],
         window=window,
         total=total,
+        per_month=per_month,
         text=_text_of(
             total,
+            per_month.saved,
             pricing.on(window.to),
+            currency=pricing.currency,
             price=price,
             unmeasured=unmeasured,
             share=share,
@@ -276,8 +302,10 @@ def savings_document(
 
 def _text_of(
     total: SavingsTotal,
+    per_month: SavingsFigures,
     terms: Terms,
     *,
+    currency: str | None,
     price: Mapping[str, Any] | None,
     unmeasured: int,
     share: float,
@@ -292,8 +320,13 @@ def _text_of(
     word = "more" if saved.billed_ms < 0 else "less"
     share_of_bill = formats.ratio(abs(saved.billed_ms), without.billed_ms)
     bill = f"{amount}{word} billed time, {share_of_bill} of the bill without the cache"
+    if saved.billed_ms:
+        monthly = formats.duration(abs(per_month.billed_ms))
+        if per_month.money is not None and currency:
+            monthly = formats.money(per_month.money.lstrip("-"), currency)
+        bill += f"; about {monthly} {word} a month"
     # A share of the time, beside the share of the bill, would be read as another saving.
-    time = "of statements that did not run"
+    time = f"of statements that did not run, about {formats.duration(per_month.busy_ms)} a month"
     chart = "How long the warehouse was awake, which is what is billed; all days together"
     rules = (
         "How much more would be billed without the rule. Rules overlap, so this is no sum. A request that "
@@ -363,13 +396,28 @@ def _describe_answers(
     )
 
 
-def _figures(bill: Bill, days: Sequence[date], pricing: Pricing) -> SavingsFigures:
+def _figures(
+    bill: Bill, days: Sequence[date], pricing: Pricing, *, times: Fraction = _ONCE
+) -> SavingsFigures:
+    """Return what some days bill, or so many times as much."""
     amount = bill.amount(days)
     return SavingsFigures(
-        billed_ms=sum(bill.billed[day] for day in days),
-        busy_ms=sum(bill.busy[day] for day in days),
-        money=None if amount is None else pricing.money(amount),
+        billed_ms=round(times * sum(bill.billed[day] for day in days)),
+        busy_ms=round(times * sum(bill.busy[day] for day in days)),
+        money=None if amount is None else pricing.money(round(times * amount)),
     )
+
+
+def _total_figures(
+    executed: Bill,
+    all_requests: Bill,
+    *,
+    days: Sequence[date],
+    pricing: Pricing,
+    times: Fraction = _ONCE,
+) -> dict[str, SavingsFigures]:
+    parts = {"with_cache": executed, "without": all_requests, "saved": all_requests - executed}
+    return {name: _figures(part, days, pricing, times=times) for name, part in parts.items()}
 
 
 def _suspending(seconds: int, figures: SavingsFigures) -> SavingsOfSuspend:
@@ -388,8 +436,9 @@ MAX_DAYS: Final = 366
 Step: TypeAlias = Literal["day", "month"]
 STEPS: Final[tuple[Step, ...]] = get_args(Step)
 #: Raise it when the document changes, so that documents that were kept before are not served.
-_VERSION: Final = 7
+_VERSION: Final = 8
 _ATTEMPTS: Final = 2
+_BUILDING: Final = "Days of the log are being built again. Try again in a moment."
 
 
 @dataclass(frozen=True, slots=True)
@@ -454,14 +503,17 @@ def _find_kept(source: SavingsSource) -> Sequence[str] | None:
     return None if None in keys else keys
 
 
-def read_savings(store: ObjectStore, source: SavingsSource, *, reader: Reader) -> tuple[str, bytes]:
+def read_savings(store: ObjectStore, source: SavingsSource, *, reader: Reader | None) -> tuple[str, bytes]:
     """Return the entity tag and the document: the kept one, or a new one, which is kept for an hour.
 
     If a build replaces the days meanwhile, the document is of the new ones.
 
+    Args:
+        reader: under whose name the log is read, if it is; None not to read it.
+
     Raises:
         BadRequest: see `_compute_kept` and `compute_savings`.
-        ServiceBusy: days were built again in both attempts.
+        ServiceBusy: days were built again in both attempts, or their log must be read without a reader.
         ApiError: the query failed.
     """
     for _ in range(_ATTEMPTS):
@@ -469,11 +521,7 @@ def read_savings(store: ObjectStore, source: SavingsSource, *, reader: Reader) -
         if kept is not None:
             return source.etag, kept
         try:
-            body = dump_json(
-                compute_savings(store, source, reader=reader)
-                if source.kept is None
-                else _compute_kept(store, source, source.kept)
-            )
+            body = dump_json(_compute(store, source, reader=reader))
         except (EngineUnavailable, StoreError, duckdb.IOException):
             # A file may be missing because it was replaced.
             before, source = source, find_again(source)
@@ -482,7 +530,15 @@ def read_savings(store: ObjectStore, source: SavingsSource, *, reader: Reader) -
         else:
             cache_document(source.cache_key, body)
             return source.etag, body
-    raise ServiceBusy("Days of the log are being built again. Try again in a moment.")
+    raise ServiceBusy(_BUILDING)
+
+
+def _compute(store: ObjectStore, source: SavingsSource, *, reader: Reader | None) -> Savings:
+    if source.kept is not None:
+        return _compute_kept(store, source, source.kept)
+    if reader is None:
+        raise ServiceBusy(_BUILDING)
+    return compute_savings(store, source, reader=reader)
 
 
 def find_again(source: SavingsSource) -> SavingsSource:
@@ -542,11 +598,21 @@ def _compute_kept(store: ObjectStore, source: SavingsSource, keys: Sequence[str]
     """Compute the same savings from what is kept of each day, without reading the log.
 
     Raises:
-        BadRequest: the computation took too long, or there are too many rules.
+        BadRequest, StoreError, duckdb.IOException: as `_read_kept`; there are too many rules.
+    """
+    rows = _read_kept(store, source, keys)
+    return _make_document(source, rows, has_more=len(rows) > _MAX_ROWS)
+
+
+def _read_kept(store: ObjectStore, source: SavingsSource, keys: Sequence[str]) -> list[dict[str, Any]]:
+    """Return the rows of the published query from what is kept of each day; at most one above `_MAX_ROWS`.
+
+    Raises:
+        BadRequest: the computation took too long.
         StoreError, duckdb.IOException: a file could not be read.
     """
     if not keys:
-        return _make_document(source, [], has_more=False)
+        return []
     files = quote_texts(store.uri(key) for key in keys)
     sql = _fill(KEPT_SAVINGS_SQL, source).replace("$kept", files)
     with (
@@ -557,10 +623,78 @@ def _compute_kept(store: ObjectStore, source: SavingsSource, keys: Sequence[str]
         try:
             cursor = engine.connection.execute(sql)
             names = [column[0] for column in cursor.description or ()]
-            rows = [dict(zip(names, row, strict=True)) for row in cursor.fetchmany(_MAX_ROWS + 1)]
+            return [dict(zip(names, row, strict=True)) for row in cursor.fetchmany(_MAX_ROWS + 1)]
         except (duckdb.InterruptException, duckdb.OutOfMemoryException):
             raise _refuse("The savings of these days take too long. Choose fewer days.") from None
-    return _make_document(source, rows, has_more=len(rows) > _MAX_ROWS)
+
+
+#: A forecast takes the days to come for the mean of so many days before the newest; of at least so many.
+FORECAST_DAYS: Final = 28
+MIN_FORECAST_DAYS: Final = 7
+
+
+@dataclass(frozen=True, slots=True)
+class MonthForecast:
+    """A month (UTC): up to its newest day, and all of it."""
+
+    so_far: SavingsTotal
+    whole: SavingsTotal
+
+
+def find_forecast_source(*, tenant: UUID, last: date) -> SavingsSource:
+    """Return what the forecast of the month of ``last``, the newest day, depends on."""
+    first = min(last.replace(day=1), days_before(last, FORECAST_DAYS))
+    return find_source(tenant=tenant, first=first, last=last, step="day")
+
+
+def forecast_month(store: ObjectStore, source: SavingsSource) -> MonthForecast | None:
+    """Return the month of the last day of a source of `find_forecast_source`; None if it has too few days.
+
+    Each day to come has the mean of the `FORECAST_DAYS` before the newest one, which counts as such a day
+    too until it has as much. It is billed by the prices in force on it.
+
+    Raises:
+        ServiceBusy: a day of an earlier release is still to build.
+        BadRequest, StoreError, duckdb.IOException: as `_read_kept`.
+    """
+    if source.kept is None:
+        raise ServiceBusy(_BUILDING)
+    last = source.last
+    with_data = {day for day, *_ in source.partitions}
+    before = days_between(days_before(last, FORECAST_DAYS), days_before(last, 1))
+    usual = list(dropwhile(lambda day: day not in with_data, before))
+    if len(usual) < MIN_FORECAST_DAYS:
+        return None
+    measured, pricing = _Measured(_read_kept(store, source, source.kept)), Pricing.of(source.prices)
+    so_far = days_between(last.replace(day=1), last)
+    whole = days_between(last.replace(day=1), last.replace(day=monthrange(last.year, last.month)[1]))
+
+    def bill(scope: _Scope, days: Sequence[date], to_come: Sequence[date]) -> Bill:
+        awake, busy = (
+            {**times[scope], **_mean(times[scope], of=usual, on=to_come, pricing=pricing)}
+            for times in (measured.awake, measured.busy)
+        )
+        return bill_days(days, pricing, awake=awake, busy=busy)
+
+    def total(days: Sequence[date], to_come: Sequence[date]) -> SavingsTotal:
+        executed, all_requests = (bill(scope, days, to_come) for scope in (_WITH_CACHE, _WITHOUT))
+        return SavingsTotal(**_total_figures(executed, all_requests, days=days, pricing=pricing))
+
+    is_short = bill(_WITH_CACHE, [last], []).ms < bill(_WITH_CACHE, [last], [last]).ms
+    to_come = [day for day in whole if day > last or (day == last and is_short)]
+    return MonthForecast(so_far=total(so_far, []), whole=total(whole, to_come))
+
+
+def _mean(
+    times: Mapping[tuple[str | None, date], int],
+    *,
+    of: Sequence[date],
+    on: Sequence[date],
+    pricing: Pricing,
+) -> Mapping[tuple[str | None, date], int]:
+    """Return the mean of some days, by host, on other days."""
+    means = {host: sum(times.get((host, day), 0) for day in of) // len(of) for host in pricing.each()}
+    return {(host, day): mean for host, mean in means.items() for day in on}
 
 
 def _fill(text: str, source: SavingsSource) -> str:

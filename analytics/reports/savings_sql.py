@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from accounts.tenants.pricing import Pricing, Terms
 
 
+#: What is said to be "a month" is of so many days.
+MONTH_DAYS: Final = 30
 #: Seconds after which the warehouse could suspend. What it would bill is computed for each.
 SUSPENDS: Final = (60, 120, 300, 600)
 SAVINGS_FIELDS: Final = (

@@ -50,7 +50,7 @@ def list_weeks(
     Raises:
         BadRequest: the cursor is not from this list.
     """
-    rows = Tenant.objects.live().with_scope(Scope.ANALYTICS_READ, principal.on_tenants).order_by("pk")
+    rows = Tenant.objects.live().with_scope(Scope.ANALYTICS_NUMBERS, principal.on_tenants).order_by("pk")
     if cursor is not None:
         rows = rows.filter(pk__gt=_read_id(cursor))
     page, more = cut_page(rows.only("pk"), limit)

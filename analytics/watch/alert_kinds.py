@@ -164,7 +164,7 @@ def alert_sql(
     return text
 
 
-AlertUnit: TypeAlias = Literal["points", "minutes", "percent", "statements", "builds"]
+AlertUnit: TypeAlias = Literal["points", "minutes", "percent", "statements", "builds", "money"]
 AlertWindowUnit: TypeAlias = Literal["hours", "days"]
 
 #: The kinds of a tenant's alerts.
@@ -175,7 +175,11 @@ _MAX_THRESHOLD: Final[Mapping[AlertUnit, float]] = {
     "minutes": 525_600,
     "statements": 1_000_000,
     "builds": 1_000_000,
+    "money": 1_000_000_000_000,
 }
+#: A firing ends this far on the other side of the threshold, so that a number that swings about the threshold
+#: sends no messages.
+_MARGIN: Final = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +188,9 @@ class KindOfAlert:
 
     Attributes:
         unit: of the number and the threshold.
-        query: the name of the published query of the number; None if it is not about entries of the log.
+        query: the name of the published query of the number; None if it has none.
+        fires_below: it fires while the number is below the threshold.
+        is_compared: it compares a window with the days before.
         is_service: the number is about the whole service.
     """
 
@@ -196,7 +202,15 @@ class KindOfAlert:
     window: int | None
     max_window: int | None
     query: str | None
+    fires_below: bool
+    is_compared: bool
     is_service: bool
+
+    def fires(self, value: float, *, threshold: float, already: bool) -> bool:
+        """Return True if an alert fires with this number. ``already``: it has been firing."""
+        if self.fires_below:
+            return value <= (1 + _MARGIN) * threshold if already else value < threshold
+        return value >= (1 - _MARGIN) * threshold if already else value >= threshold
 
 
 def _kind(
@@ -206,6 +220,8 @@ def _kind(
     *,
     hours: int | None = None,
     days: int | None = None,
+    fires_below: bool = False,
+    is_compared: bool = False,
     is_service: bool = False,
 ) -> KindOfAlert:
     query = ALERT_QUERIES.get(kind)
@@ -218,18 +234,23 @@ def _kind(
         window=hours or days,
         max_window=168 if hours else 7 if days else None,
         query=query.name if query else None,
+        fires_below=fires_below,
+        is_compared=is_compared,
         is_service=is_service,
     )
 
 
 _KINDS: Final = (
-    _kind(AlertKind.HIT_RATE_FELL, "points", 10, hours=24),
+    _kind(AlertKind.HIT_RATE_FELL, "points", 10, hours=24, is_compared=True),
     _kind(AlertKind.LOG_LATE, "minutes", 120),
     _kind(AlertKind.ERRORS, "percent", 5, hours=1),
     _kind(AlertKind.STALE_RISK, "percent", 1, days=1),
     _kind(AlertKind.LEAK, "statements", 1, days=1),
-    _kind(AlertKind.SAVINGS_FELL, "percent", 30, hours=168),
+    _kind(AlertKind.SAVINGS_FELL, "percent", 30, hours=168, is_compared=True),
     _kind(AlertKind.BUILD_FAILED, "builds", 1),
+    _kind(AlertKind.BILL, "money", 1_000),
+    _kind(AlertKind.BILL_FORECAST, "money", 1_000),
+    _kind(AlertKind.SAVINGS_LOW, "money", 100, fires_below=True),
 )
 #: In the order of the documentation.
 KINDS: Final[Mapping[str, KindOfAlert]] = {kind.kind: kind for kind in _KINDS}

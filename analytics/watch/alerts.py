@@ -206,6 +206,18 @@ def create_alert(*, tenant_id: UUID, wanted: Mapping[str, Any], actor: str) -> A
     return read_alert(tenant_id=tenant_id, alert_id=alert.pk)
 
 
+def draft_alert(*, tenant_id: UUID, wanted: Mapping[str, Any]) -> Alert:
+    """Return an alert as `create_alert` makes it, which is not stored.
+
+    Raises:
+        TenantNotFound, ValidationFailed: as `create_alert`.
+    """
+    tenant = Tenant.objects.live().filter(pk=tenant_id).first()
+    if tenant is None:
+        raise TenantNotFound
+    return Alert(tenant=tenant, **_check(tenant_id, wanted))
+
+
 def replace_alert(*, tenant_id: UUID, alert_id: UUID, wanted: Mapping[str, Any], actor: str) -> Alert:
     """Replace an alert. If it is switched off while it fires, the firing ends without a message.
 
@@ -223,6 +235,7 @@ def replace_alert(*, tenant_id: UUID, alert_id: UUID, wanted: Mapping[str, Any],
         alert.version, alert.modified_at, alert.due_at, alert.attempts = uuid4(), moment, moment, 0
         # The number was another one's.
         alert.value, alert.before, alert.source, alert.evaluated_at, alert.took_ms = None, None, "", None, 0
+        alert.currency = alert.reason = ""
         alert.save()
         if not alert.enabled:
             alert.firings.filter(ended_at=None).update(ended_at=moment)
@@ -272,6 +285,17 @@ def note_test(*, tenant_id: UUID, alert_id: UUID, actor: str) -> Alert:
     alert = _lock_alert(tenant_id, alert_id)
     _record(EventKind.ALERT_TESTED, alert, actor=actor)
     return alert
+
+
+def note_channel_test(alert: Alert, *, actor: str) -> None:
+    """Record that a test of the channels of an alert that is not stored is sent."""
+    record_event(
+        EventKind.ALERT_TESTED,
+        actor=actor,
+        subject=str(alert.tenant_id),
+        tenant_id=alert.tenant_id,
+        after=_trace(alert),
+    )
 
 
 def list_firings(tenant_id: UUID) -> list[AlertFiring]:

@@ -7,7 +7,9 @@ from uuid import UUID  # of a struct
 
 from msgspec import UNSET, Meta, UnsetType
 
+from accounts.tenants.pricing import digits_of
 from analytics.models import AlertKind
+from analytics.reports.savings import FORECAST_DAYS
 from analytics.watch.alert_kinds import (
     BASE_DAYS,
     KINDS,
@@ -50,9 +52,9 @@ class AlertKindDocument(JsonStruct):
     window_unit: AlertWindowUnit | None
     window: Annotated[int | None, Meta(description="The window of an alert that gives none.")]
     max_window: int | None
-    query: Annotated[
-        str | None,
-        Meta(description="The published query of the number; null if it is not about entries of the log."),
+    query: Annotated[str | None, Meta(description="The published query of the number, if it has one.")]
+    fires_below: Annotated[
+        bool, Meta(description="It fires below the threshold, until the number is above 110 % of it.")
     ]
 
 
@@ -68,6 +70,11 @@ _ABOUT: Final[Mapping[str, str]] = {
     AlertKind.SAVINGS_FELL: "The warehouse time that hits saved in the last {window} h of the log is "
     f"{{value}} below the time of the {BASE_DAYS} days before, per hour",
     AlertKind.BUILD_FAILED: "Summaries whose last build failed: {value}",
+    AlertKind.BILL: "The bill of the month (UTC) is {value} so far",
+    AlertKind.BILL_FORECAST: "The bill of the month (UTC) will be {value}, if its days go on like the "
+    f"{FORECAST_DAYS} before",
+    AlertKind.SAVINGS_LOW: "The cache will have saved {value} in the month (UTC), if its days go on like the "
+    f"{FORECAST_DAYS} before",
 }
 _ABOUT_SERVICE: Final[Mapping[str, str]] = {
     AlertKind.LOG_LATE: "The last build of any tenant's day was {value} ago",
@@ -87,24 +94,33 @@ def list_kinds() -> list[AlertKindDocument]:
 
 
 def describe_number(
-    kind: KindOfAlert, *, value: float, before: float | None, threshold: float, window: int | None
+    kind: KindOfAlert,
+    *,
+    value: float,
+    before: float | None,
+    currency: str,
+    threshold: float,
+    window: int | None,
 ) -> str:
     """Return a sentence with the number and the threshold of an alert."""
-    said = describe_value(kind, value=value, before=before)
-    if before is None:
-        said = about(kind).replace("{value}", said).replace("{window}", str(window))
-    else:
+    said = describe_value(kind, value=value, before=before, currency=currency)
+    if kind.is_compared and before is not None:
         said = f"The last {window} h of the log have {said}"
-    return f"{said} (threshold: {show_number(kind, threshold)})."
+    else:
+        said = about(kind).replace("{value}", said).replace("{window}", str(window))
+    return f"{said} (threshold: {show_number(kind, threshold, currency)})."
 
 
-def describe_value(kind: KindOfAlert, *, value: float, before: float | None) -> str:
-    """Return the number of an alert in words. If it is a difference, say both of its parts.
+def describe_value(kind: KindOfAlert, *, value: float, before: float | None, currency: str = "") -> str:
+    """Return the number of an alert in words. If it is a difference or a forecast, say both of its parts.
 
-    ``before`` is the part of the days before: a hit rate in percent, or saved milliseconds per hour.
+    ``before`` is the part of the days before: a hit rate in percent, or saved milliseconds per hour. Of a
+    forecast it is the month so far.
     """
     if before is None:
-        return show_number(kind, value)
+        return show_number(kind, value, currency)
+    if not kind.is_compared:
+        return f"{show_number(kind, value, currency)} ({show_number(kind, before, currency)} so far)"
     if kind.unit == "points":
         # Both are rounded, so their difference may lie outside of 0 to 100.
         rates = (min(max(rate, 0), 100) for rate in (before - value, before))
@@ -117,7 +133,7 @@ def describe_value(kind: KindOfAlert, *, value: float, before: float | None) -> 
     return f"{said} in the {BASE_DAYS} days before: {change}"
 
 
-def show_number(kind: KindOfAlert, value: float | None) -> str:
+def show_number(kind: KindOfAlert, value: float | None, currency: str = "") -> str:
     """Return a number of this kind, or a threshold, with its unit: ``7.5%``."""
     if value is None:
         return formats.NONE
@@ -128,12 +144,17 @@ def show_number(kind: KindOfAlert, value: float | None) -> str:
             return formats.duration(60_000 * value)
         case "points":
             return f"{value:,g} {'point' if value == 1 else 'points'}"
+        case "money":
+            return formats.money(f"{value:.{digits_of(currency)}f}", currency).rstrip()
         case unit:
             return formats.count(round(value), unit.removesuffix("s"))
 
 
 class AlertDocument(JsonStruct):
-    """A threshold for a number. The alert fires from there until the number is below 90 % of it."""
+    """A threshold for a number. The alert fires from there until the number is below 90 % of it.
+
+    One whose kind has `firesBelow` fires below it, until the number is above 110 % of it.
+    """
 
     id: UUID
     tenant_id: UUID
@@ -153,7 +174,11 @@ class AlertDocument(JsonStruct):
     since: Annotated[Timestamp | None, Meta(description="Since when it fires.")]
     value: Annotated[float | None, Meta(description="The number at the last evaluation.")]
     value_text: Annotated[
-        str, Meta(description="`value` in words, with both of its parts if it is a difference.")
+        str,
+        Meta(
+            description="`value` in words, with both of its parts if it is a difference or a forecast. "
+            "If it is null, why."
+        ),
     ]
     evaluated_at: Timestamp | None
     created_at: Timestamp
@@ -205,10 +230,13 @@ def describe_alert(alert: Alert, *, firing: AlertFiring | None, shows_secrets: b
 def describe_state(alert: Alert, firing: AlertFiring | None) -> str:
     """Return what the number of an alert is, and since when it fires."""
     if alert.value is None:
-        return "the log has too little to say it" if alert.evaluated_at else "first look within a minute"
+        if alert.evaluated_at is None:
+            return "first look within a minute"
+        return alert.reason or "the log has too little to say it"
     kind = KINDS[alert.kind]
-    text = f"now {describe_value(kind, value=alert.value, before=alert.before)}"
-    if alert.before is not None:
+    said = describe_value(kind, value=alert.value, before=alert.before, currency=alert.currency)
+    text = f"now {said}"
+    if kind.is_compared and alert.before is not None:
         text += f"; it fires from {show_number(kind, alert.threshold)} less"
     return f"{text}; since {ago(firing.started_at, now=now())}" if firing else text
 
@@ -221,5 +249,7 @@ def describe_firing(firing: AlertFiring) -> AlertFiringDocument:
         alert_id=firing.alert_id,
         name=firing.alert.name,
         kind=firing.alert.kind,
-        value_text=describe_value(KINDS[firing.alert.kind], value=firing.value, before=firing.before),
+        value_text=describe_value(
+            KINDS[firing.alert.kind], value=firing.value, before=firing.before, currency=firing.currency
+        ),
     )

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Annotated, Any, Final
 from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.db import transaction
 from django.db.models import Q
+from msgspec import Meta
 from standardwebhooks.webhooks import Webhook
 
 from accounts.limits import count_use
@@ -15,22 +17,35 @@ from accounts.mailing import compose, parcel_of
 from accounts.models import User
 from analytics.models import AlertDelivery
 from analytics.watch.alert_kinds import KINDS, SERVICE_KINDS
-from analytics.watch.alerts import after_quiet_hours, note_test, read_alert, signing_secrets
+from analytics.watch.alerts import (
+    AlertChannel,
+    after_quiet_hours,
+    describe_channel,
+    draft_alert,
+    note_channel_test,
+    note_test,
+    read_alert,
+    signing_secrets,
+)
 from analytics.watch.preferences import readable_tenants
 from analytics.words.alert_numbers import describe_number
 from tenantadmin.lib.core import outgoing
 from tenantadmin.lib.core.emails import named, unlinked
 from tenantadmin.lib.core.outgoing import NotSent
 from tenantadmin.lib.core.rendering import dump_json
+from tenantadmin.lib.core.structs import JsonStruct
 from tenantadmin.lib.core.timestamps import format_timestamp, now
 from tenantadmin.lib.jobs import outbox
 from tenantadmin.lib.jobs.outbox import MAIL, WEB, Kind, Parcel, Skipped
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from concurrent.futures import Executor
     from datetime import datetime
     from uuid import UUID
 
     from analytics.models import Alert, AlertFiring
+    from tenantadmin.lib.core.outgoing import Answer
 
 
 def queue_messages(
@@ -44,23 +59,32 @@ def queue_messages(
 
     A message about a crossing waits until the alert's quiet hours are over.
     """
+    return outbox.put(make_messages(alert, occasion=occasion, at=at, firing=firing))
+
+
+def make_messages(
+    alert: Alert,
+    *,
+    occasion: AlertDelivery.Occasion,
+    at: datetime,
+    firing: AlertFiring | None = None,
+) -> list[AlertDelivery]:
+    """Return a message to each channel of an alert, which is not stored."""
     content = make_content(alert, firing=firing)
     due_at = at if firing is None else after_quiet_hours(alert.quiet_hours, at=at)
-    return outbox.put(
-        [
-            AlertDelivery(
-                alert=alert,
-                firing=firing,
-                occasion=occasion,
-                channel=channel,
-                channel_number=number,
-                content=content,
-                created_at=at,
-                due_at=due_at,
-            )
-            for number, channel in enumerate(alert.channels)
-        ]
-    )
+    return [
+        AlertDelivery(
+            alert=alert,
+            firing=firing,
+            occasion=occasion,
+            channel=channel,
+            channel_number=number,
+            content=content,
+            created_at=at,
+            due_at=due_at,
+        )
+        for number, channel in enumerate(alert.channels)
+    ]
 
 
 def make_content(alert: Alert, *, firing: AlertFiring | None) -> dict[str, Any]:
@@ -71,7 +95,12 @@ def make_content(alert: Alert, *, firing: AlertFiring | None) -> dict[str, Any]:
     text = "This is a test. The alert's channel works."
     if value is not None:
         text = describe_number(
-            kind, value=value, before=alert.before, threshold=alert.threshold, window=alert.window
+            kind,
+            value=value,
+            before=alert.before,
+            currency=alert.currency,
+            threshold=alert.threshold,
+            window=alert.window,
         )
     return {
         "alertId": str(alert.pk),
@@ -80,6 +109,7 @@ def make_content(alert: Alert, *, firing: AlertFiring | None) -> dict[str, Any]:
         "tenantName": None if tenant is None else tenant.name,
         "kind": alert.kind,
         "unit": kind.unit,
+        "currency": alert.currency or None,
         "threshold": alert.threshold,
         "window": alert.window,
         "value": value,
@@ -108,6 +138,58 @@ def send_test(*, tenant_id: UUID, alert_id: UUID, actor: str) -> list[AlertDeliv
     with transaction.atomic():
         alert = note_test(tenant_id=tenant_id, alert_id=alert_id, actor=actor)
         return queue_messages(alert, occasion=AlertDelivery.Occasion.TEST, at=now())
+
+
+class AlertChannelTest(JsonStruct):
+    """What became of a test message to a channel."""
+
+    channel: AlertChannel
+    accepted: Annotated[bool, Meta(description="The receiver took it; of mails, the mail server.")]
+    answer: Annotated[str, Meta(description="What the receiver answered, or why it got no message.")]
+
+
+def try_channels(*, tenant_id: UUID, wanted: Mapping[str, Any], actor: str) -> list[AlertChannelTest]:
+    """Send a message to each channel of an alert that does not exist yet, and wait for the answers.
+
+    ``wanted`` is as in `create_alert`. Webhooks are signed with a secret that no receiver knows yet.
+
+    Raises:
+        TenantNotFound, ValidationFailed: as `create_alert`.
+        RateLimited: the tenant has sent too many tests.
+    """
+    alert = draft_alert(tenant_id=tenant_id, wanted=wanted)
+    count_use(limit=settings.ALERT_TEST_LIMIT, kind="alert-test", key=str(tenant_id))
+    note_channel_test(alert, actor=actor)
+    messages = make_messages(alert, occasion=AlertDelivery.Occasion.TEST, at=now())
+    with ThreadPoolExecutor(max_workers=len(messages)) as pool:
+        sent = [(message, _try(message, pool)) for message in messages]
+        return [
+            AlertChannelTest(
+                channel=describe_channel(message.channel), accepted=outcome[0], answer=outcome[1]
+            )
+            for message, result in sent
+            for outcome in [result()]
+        ]
+
+
+def _try(message: AlertDelivery, pool: Executor) -> Callable[[], tuple[bool, str]]:
+    """Begin to send a message. Return what waits for whether it was accepted, and the answer in words."""
+    try:
+        sending = pool.submit(_pack(message).send, lambda: None)
+    except Skipped as error:
+        reason = str(error)
+        return lambda: (False, reason)
+
+    def wait() -> tuple[bool, str]:
+        try:
+            answer = sending.result()
+        except NotSent as error:
+            return False, str(error)
+        if answer is None:
+            return True, "The mail server took the mail."
+        return True, f"The receiver answered with status {answer.status}."
+
+    return wait
 
 
 _HEADINGS: Final = {"started": "Alert", "ended": "Over", "test": "Test of the alert"}
@@ -234,8 +316,8 @@ def _pack_mail(message: AlertDelivery) -> Parcel:
     return parcel_of(mail, identity=f"alert-{message.pk}")
 
 
-def _post(message: AlertDelivery, body: bytes, *, signed_at: datetime | None = None) -> None:
-    """Send JSON, signed by the scheme of the Standard Webhooks if ``signed_at`` is a time.
+def _post(message: AlertDelivery, body: bytes, *, signed_at: datetime | None = None) -> Answer:
+    """Send JSON, signed by the scheme of the Standard Webhooks if ``signed_at`` is a time. Return the answer.
 
     Raises:
         NotSent: the receiver did not answer with 2xx.
@@ -262,7 +344,7 @@ def _post(message: AlertDelivery, body: bytes, *, signed_at: datetime | None = N
     elif not 200 <= answer.status < 300:
         reason = f"The receiver answered with status {answer.status}."
     else:
-        return
+        return answer
     raise NotSent(reason, has_answered=True, retry_after=answer.retry_after)
 
 

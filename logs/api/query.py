@@ -33,6 +33,7 @@ from logs.sql.results import (
 )
 from tenantadmin.lib.core.hosts import client_address
 from tenantadmin.lib.core.serving import disconnection_of
+from tenantadmin.lib.core.spreadsheets import CSV, CSV_FOR_PEOPLE
 from tenantadmin.lib.core.structs import JsonStruct
 from tenantadmin.lib.http.budgets import QUERY
 from tenantadmin.lib.http.hal import Link, link
@@ -50,13 +51,11 @@ if TYPE_CHECKING:
     from logs.sql.protocol import QueryResult
 
 _JSON: Final = "application/json"
-_CSV: Final = "text/csv"
-_CSV_FOR_PEOPLE: Final = "text/csv; for=people"
 _PARQUET: Final = "application/vnd.apache.parquet"
 _ARROW: Final = "application/vnd.apache.arrow.stream"
 _FORMS: Final[Mapping[str, Callable[[QueryResult], Iterator[bytes]]]] = {
-    _CSV: csv_pieces,
-    _CSV_FOR_PEOPLE: partial(csv_pieces, for_people=True),
+    CSV: csv_pieces,
+    CSV_FOR_PEOPLE: partial(csv_pieces, for_people=True),
     "application/x-ndjson": ndjson_pieces,
     _PARQUET: parquet_pieces,
     _ARROW: arrow_pieces,
@@ -86,8 +85,8 @@ _HEADERS: Final = (
 _CSV_DOWNLOAD: Final = {"Content-Disposition": 'attachment; filename="proxy_logs.csv"'}
 #: A browser saves these under a name.
 _DOWNLOADS: Final[Mapping[str, Mapping[str, str]]] = {
-    _CSV: _CSV_DOWNLOAD,
-    _CSV_FOR_PEOPLE: _CSV_DOWNLOAD,
+    CSV: _CSV_DOWNLOAD,
+    CSV_FOR_PEOPLE: _CSV_DOWNLOAD,
     _PARQUET: {"Content-Disposition": 'attachment; filename="proxy_logs.parquet"'},
 }
 
@@ -183,7 +182,7 @@ class QueryViewSet(AppViewSet):
         if media_type not in _COMPRESSED and accepts_gzip(request):
             pieces = compress_sequence(pieces)
             headers["Content-Encoding"] = "gzip"
-        content_type = "text/csv; charset=utf-8" if media_type.startswith(_CSV) else media_type
+        content_type = "text/csv; charset=utf-8" if media_type.startswith(CSV) else media_type
         return StreamingHttpResponse(pieces, content_type=content_type, headers=headers)
 
     @route("GET", "/schema", Level.TENANT, Scope.LOGS_QUERY, name="query-schema")

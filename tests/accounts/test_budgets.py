@@ -209,6 +209,7 @@ def test_what_a_worker_does_for_an_operation_has_a_limit() -> None:
         "requestReplay": "REPLAY_QUEUE",
         "requestRecommendations": "REPLAY_LIMIT",
         "testAlert": "ALERT_TEST_LIMIT",
+        "testAlertChannels": "ALERT_TEST_LIMIT",
         "verifyDomain": "DOMAIN_CHECK_LIMIT",
     }
     assert {name: getattr(settings, name) for name in sorted(found.values())} == {

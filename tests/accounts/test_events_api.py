@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import datetime as dt
+import io
 import re
 import uuid
 from typing import Any
@@ -62,10 +64,33 @@ def test_an_event_has_actor_kind_and_subject(admin: ApiClient, world: factories.
         "subject": "stranger@example.org",
         "tenantId": str(world.tenant.pk),
         "after": {"role": "member"},
+        "text": "made stranger@example.org member",
+        "changes": "",
         "requestId": "r-1",
         "address": "127.0.0.1",
     }
     assert answer.json()["_links"] == {"self": {"href": EVENTS}, "parent": {"href": "/"}}
+
+
+def test_events_are_a_file_too(world: factories.World) -> None:
+    for subject in ("=1+1", "b@example.org"):
+        record(subject, tenant_id=world.tenant.pk, after={"role": "admin"}, reason="joins, helps")
+    record("foreign", tenant_id=world.stranger_tenant.pk)
+    client = signed_in(world.owner)
+    answer = client.get(f"{EVENTS}?tenant={world.tenant.pk}&limit=1", Accept="text/csv")
+    assert answer["Content-Type"] == "text/csv; charset=utf-8"
+    assert answer["Content-Disposition"] == 'attachment; filename="events.csv"'
+    rows = list(csv.DictReader(io.StringIO(b"".join(answer).decode())))
+    # All that match, whatever the limit of a page.
+    assert [row["subject"] for row in rows] == ["b@example.org", "=1+1"]
+    assert rows[0]["done"] == "made b@example.org admin"
+    assert (rows[0]["actor"], rows[0]["reason"]) == ("else@example.org", "joins, helps")
+    assert rows[0]["tenantId"] == str(world.tenant.pk)
+    # A spreadsheet runs nothing of it.
+    answer = client.get(EVENTS, Accept="text/csv; for=people")
+    assert "'=1+1" in b"".join(answer).decode()
+    for accept in ("text/html", "*/*", "application/json, text/csv;q=0.5"):
+        assert client.get(EVENTS, Accept=accept)["Content-Type"] == "application/json"
 
 
 class TestWhoSeesWhat:

@@ -35,8 +35,8 @@ def of(*names: str) -> frozenset[Scope]:
 
 EVERY: Final = frozenset(Scope)
 LOGS: Final = of("logs:read", "logs:query")
-PAT_ONLY: Final = of("cache-admin", "analytics:read", "analytics:users", "tos:publish")
-MEMBER: Final = of("config:read", "logs:read", "logs:query", "analytics:read")
+PAT_ONLY: Final = of("cache-admin", "analytics:numbers", "analytics:read", "analytics:users", "tos:publish")
+MEMBER: Final = of("config:read", "logs:read", "logs:query", "analytics:numbers", "analytics:read")
 TENANT_ADMIN: Final = MEMBER | of(
     "config:write", "cache-admin", "logs:notify", "analytics:users", "users:read"
 )

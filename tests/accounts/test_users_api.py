@@ -319,8 +319,8 @@ class TestWrite:
             ({"roles": {"primary": {"a": 1}}}, "Give one of: admin, user, guest."),
             (
                 {"roles": {"primary": "user", "scopes": ["all"]}},
-                """Give one of: analytics:read, analytics:users, cache-admin, config:read, config:write, \
-logs:notify, logs:query, logs:read, tos:publish, users:read, users:write.""",
+                """Give one of: analytics:numbers, analytics:read, analytics:users, cache-admin, \
+config:read, config:write, logs:notify, logs:query, logs:read, tos:publish, users:read, users:write.""",
             ),
             ({"tenants": [{"tenantId": str(UUID(int=1)), "role": ""}]}, "Give one of: owner, admin, member."),
             ({"tenants": {}}, "Send an array."),

@@ -54,6 +54,7 @@ def set_stage() -> Stage:
             ("grant", "user"),
             ("expired grant", "user"),
             ("revoked grant", "user"),
+            ("auditor", "user"),
         )
     }
     account = factories.make_account("Acme", owners=[people["owner"], people["guest owner"]])
@@ -75,7 +76,13 @@ def set_stage() -> Stage:
             permissions=["config:read", "config:write", "logs:read", "users:read"],
             **ended,
         )
+    auditing = ["analytics:numbers", "config:read"]
+    PermissionGrant.objects.create(
+        grantee=people["auditor"], resource="tenant", resource_id=tenant.pk, permissions=auditing
+    )
     callers = {name: Caller(user.email, factories.sign_in(user)) for name, user in people.items()}
+    token = factories.pat_token(people["auditor"], *auditing, tenants=[str(tenant.pk)])
+    callers["PAT of an auditor"] = Caller(people["auditor"].email, token)
     callers |= _staff_callers(tenant) | _token_callers(account, tenant) | _gone_callers()
     return Stage(account, tenant, callers)
 

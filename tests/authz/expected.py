@@ -7,14 +7,15 @@ from typing import Final
 SIGNED_IN: Final = frozenset(
     {
         *("guest", "user", "member", "tenant admin", "owner", "guest owner", "platform admin"),
-        *("grant", "expired grant", "revoked grant"),
+        *("grant", "expired grant", "revoked grant", "auditor"),
         *("staff", "staff with access", "support", "support with access"),
     }
 )
 SCOPED: Final = frozenset(
     f"PAT {scope}"
     for scope in (
-        *("analytics:read", "analytics:users", "cache-admin", "config:read", "config:write"),
+        *("analytics:numbers", "analytics:read", "analytics:users", "cache-admin"),
+        *("config:read", "config:write"),
         *("logs:notify", "logs:query", "logs:read", "tos:publish", "users:read", "users:write"),
     )
 )
@@ -24,18 +25,26 @@ ELSEWHERE: Final = frozenset({"PAT of another tenant"})
 #: Has three scopes, which some operations need together.
 ANALYST: Final = frozenset({"PAT of an analyst"})
 ANALYST_SCOPES: Final = ("analytics:read", "config:read", "logs:query")
-EVERY_PAT: Final = SCOPED | WILDCARD | ACCOUNT | ELSEWHERE | ANALYST
+#: Has a grant of these two, and a token with what the grant gives.
+AUDITOR: Final = frozenset({"PAT of an auditor"})
+AUDITOR_SCOPES: Final = ("analytics:numbers", "config:read")
+EVERY_PAT: Final = SCOPED | WILDCARD | ACCOUNT | ELSEWHERE | ANALYST | AUDITOR
 ADMINS: Final = frozenset({"platform admin"}) | WILDCARD
 
 
 def pat(scope: str) -> frozenset[str]:
     """PATs that hold ``scope`` on the tenant."""
     analyst = ANALYST if scope in ANALYST_SCOPES else frozenset[str]()
-    return frozenset({f"PAT {scope}"}) | WILDCARD | ACCOUNT | analyst
+    auditor = AUDITOR if scope in AUDITOR_SCOPES else frozenset[str]()
+    return frozenset({f"PAT {scope}"}) | WILDCARD | ACCOUNT | analyst | auditor
+
+
+#: The numbers without statements: `analytics:read` gives them too.
+NUMBERS: Final = pat("analytics:numbers") | pat("analytics:read")
 
 
 TENANT_READ: Final = pat("config:read") | {
-    *("member", "tenant admin", "owner", "guest owner", "platform admin", "grant"),
+    *("member", "tenant admin", "owner", "guest owner", "platform admin", "grant", "auditor"),
 }
 TENANT_WRITE: Final = pat("config:write") | {"tenant admin", "owner", "platform admin", "grant"}
 MEMBERS: Final = frozenset({"member", "tenant admin", "owner", "guest owner"})
@@ -62,7 +71,7 @@ _GROUPS: Final = {
     "introspectToken": LISTS,
     "endSession (own) endSessions (own)": OWN_WRITE,
     "listSessions getSession endSession endSessions getPersonalAccessToken": ADMINS,
-    "createPersonalAccessToken (own)": MEMBERS | ADMINS | {"support"},
+    "createPersonalAccessToken (own)": MEMBERS | ADMINS | {"support", "grant", "auditor"},
     "replaceUser listPersonalAccessTokens createPersonalAccessToken revokePersonalAccessToken": ADMINS,
     "rotatePersonalAccessToken": ADMINS,
     "deleteUser deleteUser (own) replaceRoles replaceRoles (own) mergeRoles mergeRoles (own)": ADMINS,
@@ -96,10 +105,10 @@ _GROUPS: Final = {
     "getCacheMetadata replaceCacheMetadata deleteCacheMetadata invalidateRules": pat("cache-admin"),
     "listCacheMetadata replaceManyCacheMetadata invalidateTables": pat("cache-admin"),
     "pollMarkers": pat("cache-admin") | {"PAT of another tenant"},
-    "listTenantWeeks": pat("analytics:read") | {"PAT of another tenant"},
+    "listTenantWeeks": NUMBERS | {"PAT of another tenant"},
     "listMarkers createMarker getMarker replaceMarker deleteMarker": pat("cache-admin"),
-    "getYearlySummary getMonthlySummary getDailySummary": pat("analytics:read"),
-    "getRuleEffectiveness getCacheOpportunities getVerdict": pat("analytics:read"),
+    "getYearlySummary getMonthlySummary getRuleEffectiveness getVerdict": NUMBERS,
+    "getDailySummary getCacheOpportunities": pat("analytics:read"),
     "getUsersSummary getUserYearlySummary": pat("analytics:users"),
     "getUserMonthlySummary getUserDailySummary": pat("analytics:users"),
     "listLogYears listLogMonths listLogDays listLogHours": MEMBERS | {"PAT logs:read"},
@@ -108,22 +117,21 @@ _GROUPS: Final = {
     "notifyLogs": pat("logs:notify") | {"tenant admin", "owner", "platform admin"},
     "listReplays getReplay": TENANT_READ,
     "requestReplay cancelReplay": TENANT_WRITE,
-    "listRecommendations requestRecommendations getRecommendation": pat("analytics:read"),
-    "getRecommendationEffect": pat("analytics:read"),
+    "listRecommendations getRecommendation getRecommendationEffect": NUMBERS,
+    "requestRecommendations": pat("analytics:read"),
     "draftRecommendation draftRecommendations acceptRecommendation": WILDCARD | ACCOUNT,
     "dismissRecommendation reopenRecommendation": WILDCARD | ACCOUNT,
     "listPublishedQueries": SIGNED_IN | EVERY_PAT,
     "verifyDocument": ANALYST,
-    "getSavings getStaleReport getActivity getRuleActivity listPrograms listStatements": pat(
-        "analytics:read"
-    ),
+    "getSavings getActivity getRuleActivity listPrograms": NUMBERS,
+    "getStaleReport listStatements": pat("analytics:read"),
     "getLeaksReport listUserActivity": frozenset({"PAT analytics:users"}),
-    "getTimeline": ANALYST | WILDCARD | ACCOUNT,
+    "getTimeline": ANALYST | AUDITOR | WILDCARD | ACCOUNT,
     "previewInvalidation previewTableInvalidation": pat("cache-admin"),
-    "getDailyDigest getWeeklyDigest": pat("analytics:read"),
+    "getDailyDigest getWeeklyDigest": NUMBERS,
     "listAlerts getAlert listAlertHistory listAlertDeliveries": pat("analytics:read"),
-    "createAlert replaceAlert deleteAlert testAlert rotateAlertSecret": TENANT_WRITE,
-    "listModelExchanges": pat("config:read") | {"owner", "platform admin"},
+    "createAlert replaceAlert deleteAlert testAlert testAlertChannels rotateAlertSecret": TENANT_WRITE,
+    "listModelExchanges": pat("config:read") - AUDITOR | {"owner", "platform admin"},
     "listDigestPreferences (own)": OWN_READ,
     "setDigestPreference (own)": OWN_WRITE,
     "listDigestPreferences setDigestPreference": frozenset[str](),
@@ -182,6 +190,7 @@ WITH_REASON: Final = frozenset(
             "replaceAlert",
             "deleteAlert",
             "testAlert",
+            "testAlertChannels",
             "rotateAlertSecret",
         ),
         *(

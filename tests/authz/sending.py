@@ -78,6 +78,7 @@ def bodies(stage: Stage) -> dict[str, Any]:
         "createInvitation": {"email": "new@example.org", "role": "member"},
         "createAlert": alert,
         "replaceAlert": alert,
+        "testAlertChannels": alert,
         "createGrant": {
             "grantee": TARGET,
             "resource": "tenant",

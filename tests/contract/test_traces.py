@@ -237,6 +237,7 @@ REQUESTS: Final[dict[str, Callable[[Stage], Ask]]] = {
     "replaceAlert": lambda it: it.alert("PUT", body=ALERT),
     "deleteAlert": lambda it: it.alert("DELETE"),
     "testAlert": lambda it: it.alert("POST", "/test"),
+    "testAlertChannels": lambda it: Ask("POST", f"/tenants/{it.world.tenant.pk}/alerts/test", ALERT),
     "rotateAlertSecret": lambda it: it.alert("POST", "/rotate"),
     "approveAccess": lambda it: it.answer_staff("approve"),
     "declineAccess": lambda it: it.answer_staff("decline"),

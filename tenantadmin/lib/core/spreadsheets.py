@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+#: What `Accept` asks for.
+CSV: Final = "text/csv"
+CSV_FOR_PEOPLE: Final = "text/csv; for=people"
 #: A spreadsheet runs a cell that begins like this. Some skip what is not visible before it, and full-width
 #: signs are the same to them. Where the list separator is a semicolon, a cell may begin inside of a text.
 _FORMULA: Final = re.compile(

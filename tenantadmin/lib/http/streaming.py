@@ -27,19 +27,21 @@ if TYPE_CHECKING:
 _PIECE_ROWS: Final = 500
 
 
-def stream_csv(name: str, header: Sequence[str], rows: Iterable[Sequence[object]]) -> StreamingHttpResponse:
+def stream_csv(
+    name: str, header: Sequence[str], rows: Iterable[Sequence[object]], *, for_people: bool = True
+) -> StreamingHttpResponse:
     """Return a response with the file ``name``. It reads ``rows`` while it is sent."""
     return StreamingHttpResponse(
-        _pieces(chain([header], rows)),
+        _pieces(chain([header], rows), for_people=for_people),
         content_type="text/csv; charset=utf-8",
         headers={"Content-Disposition": f'attachment; filename="{name}"'},
     )
 
 
-def _pieces(rows: Iterable[Sequence[object]]) -> Iterator[bytes]:
+def _pieces(rows: Iterable[Sequence[object]], *, for_people: bool) -> Iterator[bytes]:
     left = iter(rows)
     while piece := list(islice(left, _PIECE_ROWS)):
-        yield csv_bytes(piece, for_people=True, as_text=_text)
+        yield csv_bytes(piece, for_people=for_people, as_text=_text)
 
 
 def _text(value: object) -> str:

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from datetime import datetime
 
+    from tenantadmin.lib.core.outgoing import Answer
+
 logger = logging.getLogger(__name__)
 
 #: A taken message is free again after this time. An attempt takes less.
@@ -98,11 +100,11 @@ class Parcel:
     Attributes:
         receiver: who rests if it does not answer, such as a tenant's host.
         send: sends it without using the database. It calls its argument before the receiver gets the message.
-            It raises `NotSent`.
+            It returns the receiver's answer, if it is one of HTTP, and raises `NotSent`.
     """
 
     receiver: str
-    send: Callable[[Callable[[], None]], None]
+    send: Callable[[Callable[[], None]], Answer | None]
 
 
 MessageT = TypeVar("MessageT", bound=Message)

@@ -84,11 +84,12 @@ function panel(tenant, { callers: rows, rest, currency, text, from, to: last }, 
         ...num("Saved", "saved", (value) => saving(amount(value))),
         sort: (row) => Number(row.saved),
       },
-      by === "programs" && {
-        head: "Statements",
-        hidden: true,
-        cell: (row) => row.name !== REST && statements(row),
-      },
+      by === "programs" &&
+        can(tenant, "statements") && {
+          head: "Statements",
+          hidden: true,
+          cell: (row) => row.name !== REST && statements(row),
+        },
     ],
     all,
     { label: by === "users" ? "By user" : "By program", sorted: 3, none: "Nobody asked." },

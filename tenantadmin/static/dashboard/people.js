@@ -11,6 +11,9 @@ export const ROLES = {
   owner: "owner: manages members too",
 };
 
+/** @type {Contract.GrantablePermission[]} what a grant gives to an auditor: the numbers */
+export const AUDITOR = ["analytics:numbers", "config:read"];
+
 /**
  * What was read, until it is forgotten.
  * @typedef {object} Known
@@ -123,8 +126,12 @@ async function readTenants() {
   return known.tenants;
 }
 
+/** @param {string} tenant @returns {Set<string>} the scopes that grants give on it */
+const granted = (tenant) =>
+  new Set(known.grants.flatMap((one) => (one.resourceId === tenant ? one.permissions : [])));
+
 /**
- * Whether the user's role allows it: `member` reads logs, `write` changes rules and configuration,
+ * Whether the user's role allows it: `member` reads logs, `statements` is not for auditors, `write` changes rules and configuration,
  * `cache` makes results stale (also by a grant), `users` sees names of users in reports, `people` sees
  * who else is in the tenant, `owner` changes that. A guest only reads.
  * @param {string} tenant
@@ -139,26 +146,24 @@ export function can(tenant, right) {
   if (right === "cache" && staff()) return true;
   const rank = { member: 1, admin: 2, owner: 3 }[role] ?? 0;
   if (right === "member") return rank > 0;
+  if (right === "statements")
+    return rank > 0 || user.role === "admin" || !!staff() || granted(tenant).has("analytics:read");
   // Staff see names of users while they have access to the log.
   if (right === "users") return staff() ? rank > 0 : can(tenant, "write");
   // The admin site shows staff the people of a tenant, with tokens and grants.
   if (right === "people") return !staff() && (rank > 1 || user.role === "admin");
   if (user.role === "admin") return true;
   if (user.role === "guest") return false;
-  if (
-    right === "cache" &&
-    rank > 0 &&
-    known.grants.some((one) => one.resourceId === tenant && one.permissions.includes("cache-admin"))
-  )
-    return true;
+  if (right === "cache" && rank > 0 && granted(tenant).has("cache-admin")) return true;
   return rank > (right === "owner" ? 2 : 1);
 }
 
 setScopeRule(async (tenant) => {
-  if (tenant.includes(",")) return ["analytics:read"];
+  if (tenant.includes(",")) return ["analytics:numbers"];
   await person();
   // Grants are read with the list of tenants.
   if (!can(tenant, "write")) await tenants();
+  if (!can(tenant, "statements")) return AUDITOR;
   const scopes = ["config:read", "analytics:read"];
   if (can(tenant, "write")) scopes.push("config:write");
   if (can(tenant, "users")) scopes.push("analytics:users");

@@ -92,13 +92,14 @@ export async function download(tenant, sql, kind, parameters) {
     { tenant, body: bodyOf(sql, parameters) },
     { accept },
   );
-  const link = h("a", {
-    download: `result-${f.today()}.${kind === "parquet" ? kind : "csv"}`,
-    hidden: true,
-  });
-  link.href = URL.createObjectURL(
-    new Blob([...(kind === "excel" ? ["\uFEFF"] : []), await response.blob()]),
-  );
+  const file = new Blob([...(kind === "excel" ? ["\uFEFF"] : []), await response.blob()]);
+  handOver(file, `result-${f.today()}.${kind === "parquet" ? kind : "csv"}`);
+}
+
+/** @param {Blob} file @param {string} name hand a file to the reader */
+export function handOver(file, name) {
+  const link = h("a", { download: name, hidden: true });
+  link.href = URL.createObjectURL(file);
   document.body.append(link);
   link.click();
   link.remove();

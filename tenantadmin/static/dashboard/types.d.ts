@@ -117,7 +117,7 @@ type Interrupted = { operation: any; input: any; options: { ifMatch?: string } }
 // People (people.js). `roles`: by tenant.
 type Tenant = { id: string; name: string; role: string; modifiedAt: string };
 type Person = { email: string; name: string; role: string; roles: Map<string, string> };
-type Right = "write" | "cache" | "users" | "people" | "owner" | "member";
+type Right = "write" | "cache" | "users" | "people" | "owner" | "member" | "statements";
 
 // The first steps (firsthour.js), and what a program asks for (connect.js).
 type StepId = Contract.SetupStep["id"];

@@ -109,7 +109,11 @@ def test_the_list_has_the_kinds_with_units_and_defaults(world: factories.World) 
         ("leak", 1.0, "statements", 1, "days", "alerts.leak"),
         ("savings-fell", 30.0, "percent", 168, "hours", "alerts.savings-fell"),
         ("build-failed", 1.0, "builds", None, None, None),
+        ("bill", 1000.0, "money", None, None, None),
+        ("bill-forecast", 1000.0, "money", None, None, None),
+        ("savings-low", 100.0, "money", None, None, None),
     ]
+    assert [kind["kind"] for kind in listed["kinds"] if kind["firesBelow"]] == ["savings-low"]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -293,7 +297,7 @@ def test_queries_do_not_grow_with_the_alerts(
     client.get(path(world))
     alert = Alert.objects.all()[0]
     for queries, address in (
-        (4, path(world)),
+        (5, path(world)),
         (3, path(world, "history")),
         (5, path(world, alert.pk, "deliveries")),
     ):

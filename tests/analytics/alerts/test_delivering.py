@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from standardwebhooks.webhooks import Webhook, WebhookVerificationError
 
+from accounts.models import Event
 from analytics.models import Alert, AlertDelivery, AlertFiring
 from analytics.watch.alerts import after_quiet_hours, delete_old_messages, signing_secrets
 from analytics.watch.preferences import readable_tenants
@@ -66,6 +67,7 @@ def test_a_webhook_is_signed_by_the_standard_scheme(world: World, receiver: Rece
             "tenantName": "Warehouse",
             "kind": "errors",
             "unit": "percent",
+            "currency": None,
             "threshold": 5.0,
             "window": 1,
             "value": 7.5,
@@ -333,3 +335,73 @@ def test_old_messages_and_firings_are_deleted(world: World) -> None:
     delete_old_messages()
     assert not AlertDelivery.objects.exists()
     assert AlertFiring.objects.get().alert == lasting
+
+
+class TestChannelsOfANewAlert:
+    """`POST …/alerts/test` answers what each receiver answered, and creates nothing."""
+
+    def ask(self, world: World, *channels: dict[str, Any], **body: Any) -> Any:
+        path = f"/tenants/{world.tenant.pk}/alerts/test"
+        return writer(world).post(path, {"name": "Errors", "kind": "errors", "channels": channels, **body})
+
+    def test_each_receiver_is_asked_once_and_its_answer_said(
+        self, world: World, receiver: Receiver, mailoutbox: list[EmailMultiAlternatives]
+    ) -> None:
+        signed_in(world.owner)
+        statuses = iter([202, 403, 302])
+
+        def respond(handler: BaseHTTPRequestHandler) -> None:
+            handler.send_response(next(statuses))
+            handler.end_headers()
+
+        receiver.respond = respond
+        answers = [
+            self.ask(world, *channels).json()["tests"]
+            for channels in (
+                [{"type": "webhook", "url": receiver.url}],
+                [{"type": "slack", "url": receiver.url}],
+                [{"type": "pagerduty", "key": "k" * 32, "url": receiver.url}],
+                [
+                    {"type": "teams", "url": "https://127.0.0.1:1/"},
+                    {"type": "email", "to": world.owner.email},
+                    {"type": "email", "to": world.member.email},
+                ],
+            )
+        ]
+        host = f"https://127.0.0.1:{receiver.port}/…"
+        assert answers == [
+            [{"channel": {"type": "webhook", "url": host}, "accepted": True,
+              "answer": "The receiver answered with status 202."}],
+            [{"channel": {"type": "slack", "url": host}, "accepted": False,
+              "answer": "The receiver answered with status 403."}],
+            [{"channel": {"type": "pagerduty", "url": host, "key": "…"}, "accepted": False,
+              "answer": "The receiver redirects (status 302). Give the address that it redirects to."}],
+            [
+                {"channel": {"type": "teams", "url": "https://127.0.0.1:1/…"}, "accepted": False,
+                 "answer": "The connection failed, or the answer is not HTTP."},
+                {"channel": {"type": "email", "to": world.owner.email}, "accepted": True,
+                 "answer": "The mail server took the mail."},
+                {"channel": {"type": "email", "to": world.member.email}, "accepted": False,
+                 "answer": "The receiver has not signed in yet."},
+            ],
+        ]  # fmt: skip
+        webhook = receiver.bodies()[0]
+        assert (webhook["type"], webhook["data"]["text"]) == (
+            "alert.test",
+            "This is a test. The alert's channel works.",
+        )
+        assert [mail.subject for mail in mailoutbox] == ["Test of the alert “Errors”, Warehouse"]
+        assert not Alert.objects.exists()
+        assert not AlertDelivery.objects.exists()
+        event = Event.objects.filter(kind="alert.tested").order_by("at", "id")[0]
+        assert event.subject == str(world.tenant.pk)
+        assert (event.after or {})["channels"] == [f"webhook {host}"]
+
+    def test_what_create_refuses_is_refused_and_tests_are_limited(self, world: World, settings: Any) -> None:
+        settings.ALERT_TEST_LIMIT = "1 per hour"
+        mail = {"type": "email", "to": world.owner.email}
+        assert self.ask(world, mail, threshold=-1).json()["details"][0]["path"] == "/threshold"
+        assert (
+            self.ask(world, {**mail, "to": "x@example.org"}).json()["details"][0]["path"] == "/channels/0/to"
+        )
+        assert [self.ask(world, mail).status_code for _ in range(2)] == [200, 429]

@@ -81,7 +81,22 @@ def test_a_cache_that_costs_says_how_much_longer_is_billed(world: World) -> None
         {"timestamp": 2 * MINUTE, **ran},
     )
     factories.set_prices(world.tenant, {**PRICE, "autoSuspendSeconds": 60, "minimumSeconds": 3_600})
-    assert get(world)["text"]["bill"] == "1 h more billed time, 100% of the bill without the cache"
+    assert get(world)["text"]["bill"] == (
+        "1 h more billed time, 100% of the bill without the cache; about 90.00 USD more a month"
+    )
+
+
+def test_a_month_is_of_days_like_those_since_the_first_with_an_entry(world: World) -> None:
+    put_example(world)
+    week = f"from={DAY - timedelta(6)}&to={DAY + timedelta(1)}"
+    found = get(world, week)
+    # Without a price, in time. Only the last two of the eight days are since the first entry.
+    assert found["perMonth"]["saved"] == {"billedMs": 90 * MINUTE, "busyMs": 15 * MINUTE, "money": None}
+    assert found["text"]["bill"].endswith("; about 1.5 h less a month")
+    # Nothing is said of a month in which nothing is saved.
+    empty = get(world, f"from={DAY + timedelta(5)}&to={DAY + timedelta(6)}")
+    assert empty["perMonth"]["saved"] == {"billedMs": 0, "busyMs": 0, "money": None}
+    assert "a month" not in empty["text"]["bill"]
 
 
 def test_the_document(world: World) -> None:
@@ -106,9 +121,17 @@ def test_the_document(world: World) -> None:
         "pricing": [PRICE],
         "window": {"from": "2026-03-10", "to": "2026-03-11", "daysWithoutData": ["2026-03-11"]},
         "total": figures,
+        # A month has 15 times the days of the window.
+        "perMonth": {
+            "withCache": {"billedMs": 90 * MINUTE, "busyMs": 15 * MINUTE, "money": "4.50"},
+            "without": {"billedMs": 180 * MINUTE, "busyMs": 30 * MINUTE, "money": "9.00"},
+            "saved": {"billedMs": 90 * MINUTE, "busyMs": 15 * MINUTE, "money": "4.50"},
+        },
         "text": {
-            "bill": "6 min less billed time, 50.0% of the bill without the cache",
-            "time": "of statements that did not run; billed only where the warehouse would have slept",
+            "bill": "6 min less billed time, 50.0% of the bill without the cache; "
+            "about 4.50 USD less a month",
+            "time": "of statements that did not run, about 15 min a month; billed only where the warehouse "
+            "would have slept",
             "chart": "How long the warehouse was awake, which is what is billed; all days together",
             "suspends": "It suspends when no statement ran for so long. That is set in the warehouse.",
         },

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from django.conf import settings as django_settings
 
-from accounts.models import Membership, User
+from accounts.models import Membership, PermissionGrant, User
 from tests import factories
 
 #: For tests of how pages read, write and download. A browser does so from another origin if it is allowed.
@@ -29,5 +29,12 @@ class Demo:
         self.member = User.objects.get(email="member@meridian.example")
         self.admin = factories.make_user("tenant-admin@example.org")
         self.guest = factories.make_user("guest@example.org", role="guest")
+        self.auditor = factories.make_user("auditor@example.org")
+        PermissionGrant.objects.create(
+            grantee=self.auditor,
+            resource="tenant",
+            resource_id=self.tenant,
+            permissions=["analytics:numbers", "config:read"],
+        )
         Membership.objects.create(user=self.admin, tenant_id=self.tenant, role="admin")
         Membership.objects.create(user=self.guest, tenant_id=self.tenant, role="member")

@@ -10,26 +10,61 @@ from playwright.sync_api import expect
 from analytics.jobs.alerts import Reading, record_reading
 from analytics.models import Alert
 from tenantadmin.lib.core.timestamps import now
+from tests.receiver import receiver
 from tests.sending import send_all
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tests.browser.dashboard.demo import Demo
+    from tests.receiver import Receiver
+
+__all__ = ["receiver"]
 
 pytestmark = pytest.mark.browser
 
 
 def test_an_alert_is_made_tested_changed_and_deleted(
-    demo: Demo, home: str, open_as: Callable[..., Any]
+    demo: Demo, home: str, open_as: Callable[..., Any], receiver: Receiver
 ) -> None:
     demo.member.last_login = now()
     demo.member.save()
-    with open_as(demo.owner, home, f"/t/{demo.tenant}/alerts") as dashboard:
+    # What other tests left.
+    send_all()
+    with open_as(demo.owner, home, "/") as dashboard:
         page = dashboard.page
-        expect(page.locator("main")).to_contain_text("No alert yet.")
-        page.click("button:has-text('New alert')")
         dialog = page.locator("dialog")
+        # "Page me in PagerDuty when the bill passes 500": five clicks from Home.
+        page.locator("main").get_by_role("link", name=demo.name).first.click()
+        page.get_by_role("link", name="Alerts").click()
+        expect(page.locator("main")).to_contain_text("No alert yet.")
+        presets = page.locator("[aria-label=Presets] tbody tr")
+        expect(presets).to_have_count(5)
+        bill = presets.filter(has_text="The bill of the month")
+        expect(bill).to_contain_text("The bill of the month (UTC) is 1,000 USD or more so far")
+        bill.get_by_role("button", name="Choose…").click()
+        expect(dialog).to_contain_text("In USD, above 0")
+        dialog.locator("[name=threshold]").fill("500")
+        dialog.get_by_label("Type of channel").select_option("pagerduty")
+        dialog.get_by_label("Address").fill("k" * 32)
+        dialog.get_by_role("button", name="Create").click()
+        row = page.locator("[aria-label=Alerts] tbody tr")
+        expect(row).to_contain_text("The bill of the month")
+        alert = Alert.objects.get()
+        assert (alert.kind, alert.threshold, alert.channels[0]["key"]) == ("bill", 500.0, "k" * 32)
+        record_reading(alert, Reading(620.5, currency="USD"))
+        expect(row).to_contain_text("now 620.50 USD; since just now")
+        expect(page.locator("main")).to_contain_text("Not watched yet")
+        expect(presets).to_have_count(4)
+        # The others in one click.
+        presets.filter(has_text="Shared results").get_by_role("button", name="Mail me").click()
+        expect(row).to_have_count(2)
+        expect(row.first).to_contain_text(f"email: {demo.owner.email}")
+        Alert.objects.all().delete()
+        dashboard.go(f"/t/{demo.tenant}/overview")
+        dashboard.go(f"/t/{demo.tenant}/alerts")
+
+        page.click("button:has-text('New alert')")
         expect(dialog.get_by_label("Address")).to_have_value(demo.owner.email)
         dialog.get_by_role("button", name="Create").click()
         # The browser says what is missing, at the field.
@@ -48,13 +83,19 @@ def test_an_alert_is_made_tested_changed_and_deleted(
         dialog.get_by_label("Address").fill(demo.member.email)
         dialog.get_by_role("button", name="Add a channel").click()
         dialog.get_by_label("Type of channel").nth(1).select_option("webhook")
-        dialog.get_by_label("Address").nth(1).fill("https://127.0.0.9/secret")
+        dialog.get_by_label("Address").nth(1).fill("https://10.0.0.9/secret")
         dialog.get_by_role("button", name="Create").click()
         expect(refusal).to_have_text("Give a URL whose host is public.")
         expect(dialog.get_by_label("Address").nth(1)).to_have_attribute("aria-invalid", "true")
+        # A test says at each channel what its receiver answered.
+        dialog.get_by_label("Address").nth(1).fill(receiver.url)
+        answer = dialog.locator("fieldset .row [role=status]").nth(1)
+        for status, said in ((403, "not sent The receiver answered with status 403."), (200, "sent The")):
+            receiver.status = status
+            dialog.get_by_role("button", name="Send a test").click()
+            expect(answer).to_contain_text(said)
         dialog.get_by_label("Address").nth(1).fill("https://hooks.example.org/secret")
         dialog.get_by_role("button", name="Create").click()
-        row = page.locator("[aria-label=Alerts] tbody tr")
         expect(row).to_contain_text("Shared results")
         expect(row).to_contain_text("first look within a minute")
         expect(row).to_contain_text("never")

@@ -136,6 +136,8 @@ def test_savings(demo: Demo, home: str, open_as: Callable[..., Any]) -> None:
             "Billed without the cache",
         ]
         assert "USD" in tiles["Saved on the bill"]
+        # Beside a window stands what a month of it would be.
+        assert ["a month" in shown for shown in tiles.values()] == [True] * 4
         assert "of statements that did not run" in page.inner_text("#view")
         assert page.locator("[aria-label='Savings by rule'] tbody tr").count() > 2
         rule = page.locator("[aria-label='Savings by rule'] [title=catalog-pages]")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 import pytest
 from playwright.sync_api import expect
@@ -12,6 +13,7 @@ from accounts.models import PermissionGrant, Tenant, User
 from accounts.tenants.lifecycle import delete_tenant
 from rules.models import Marker
 from tenantadmin.lib.core.request_context import acting_for
+from tenantadmin.lib.core.timestamps import now
 from tests import factories
 from tests.browser.dashboard.demo import at_both_origins
 
@@ -41,17 +43,20 @@ READ = [
     "Configuration",
 ]
 ALL = [*READ[: READ.index("History")], "Invalidate", *READ[READ.index("History") :], "Members"]
+NOT_AUDITED = {"Statements", "Requests", "Stale risk and leaks", "Alerts", "SQL"}
+AUDITED = [name for name in READ if name not in NOT_AUDITED]
 WRITE = {"Edit", "Edit as JSON", "Add a rule", "New draft", "Save", "Restore", "Keep as a draft"}
 WRITE |= {"Review and publish"}
 WRITE |= {"Preview", "New alert"}
-PEOPLE = {"Invite someone", "Remove"}
+PEOPLE = {"Invite someone", "Add an auditor", "Remove"}
 CHANGES = WRITE | PEOPLE
 #: By role: pages, and the words on buttons and links that change something.
 OFFERED = {
+    "auditor": (AUDITED, set[str]()),
     "guest": (READ, set[str]()),
     "member": (READ, set[str]()),
     "admin": (ALL, WRITE),
-    "owner": (ALL, CHANGES),
+    "owner": ([*ALL, "Audit"], CHANGES),
 }
 
 
@@ -136,6 +141,60 @@ def test_a_person_is_invited_accepts_is_promoted_and_removed(
         page.click(f"{row} >> text=Remove")
         page.click("dialog .danger")
         page.wait_for_selector(row, state="detached")
+
+
+def test_an_owner_gives_an_auditor_the_numbers_without_the_log(
+    demo: Demo, home: str, open_as: Callable[..., Any]
+) -> None:
+    email = "signs@elsewhere.example"
+    row = "[aria-label=Auditors] tr:has-text('signs@elsewhere.example')"
+    with open_as(demo.owner, home, "/") as dashboard:
+        page = dashboard.page
+        # Four clicks from Home.
+        page.locator("main").get_by_role("link", name=demo.name).first.click()
+        page.get_by_role("link", name="Members").click()
+        page.get_by_role("button", name="Add an auditor").click()
+        page.fill("dialog input[name=grantee]", email)
+        page.fill("dialog input[name=expiresAt]", f"{now():%Y-%m-%d}")
+        page.click("dialog .primary")
+        page.wait_for_selector(row)
+        grant = PermissionGrant.objects.get(grantee__email=email)
+        assert (grant.permissions, grant.resource_id) == (
+            ["analytics:numbers", "config:read"],
+            UUID(demo.tenant),
+        )
+        assert f"{grant.expires_at:%Y-%m-%d %H:%M:%S}" == f"{now():%Y-%m-%d} 23:59:59"
+    with open_as(User.objects.get(email=email), home, f"/t/{demo.tenant}/overview") as dashboard:
+        page = dashboard.page
+        for path in ("overview?period=2026-01-01", f"overview?period={demo.last_day}", "recommendations"):
+            dashboard.go(f"/t/{demo.tenant}/{path}")
+            assert page.locator("main [role=alert]").count() == 0, path
+            assert page.locator("main a[href*='/statements'], main a[href*='/traffic']").count() == 0, path
+        dashboard.go(f"/t/{demo.tenant}/statements")
+        page.wait_for_selector("text=does not include the page Statements")
+    with open_as(demo.owner, home, f"/t/{demo.tenant}/members") as dashboard:
+        page = dashboard.page
+        page.locator(row).get_by_role("button", name="Remove").click()
+        page.click("dialog .danger")
+        page.wait_for_selector(row, state="detached")
+        # The audit has both, for people and as a file.
+        page.get_by_role("link", name="Audit").click()
+        acts = page.locator("[aria-label=Audit] tbody tr")
+        expect(acts.nth(0)).to_contain_text(f"revoked permissions of {email}")
+        expect(acts.nth(1)).to_contain_text(f"gave {email} permissions")
+        expect(acts.nth(1)).to_contain_text(
+            "may: read totals, savings, recommendations and digests, read rules"
+        )
+        with page.expect_download() as file:
+            page.get_by_role("button", name="Download CSV").click()
+        lines = file.value.path().read_text().splitlines()
+        assert lines[0] == "at,actor,done,kind,subject,changes,reason,tenantId,accountId,address,requestId"
+        assert f",{demo.owner.email},revoked permissions of {email},grant.revoked,{email}," in lines[1]
+        page.fill("input[name=actor]", "nobody@example.org")
+        page.get_by_role("button", name="Show").click()
+        expect(page.locator("main")).to_contain_text("Nothing was done.")
+    grant.refresh_from_db()
+    assert grant.revoked_at is not None
 
 
 def test_an_operator_with_a_grant_invalidates_and_sees_no_other_act(

@@ -38,6 +38,7 @@ const SCOPES = {
   "logs:read": "read requests",
   "logs:query": "run SQL",
   "analytics:read": "read summaries, savings and digests",
+  "analytics:numbers": "read totals, savings, recommendations and digests alone",
   "analytics:users": "see names of users in them",
   "cache-admin": "invalidate results",
 };
@@ -56,6 +57,7 @@ const FIRST = {
   "logs:query": `/tenants/*/query' -H 'Content-Type: application/json' -d '{"sql": "SELECT cacheStatus, count(*) FROM proxy_logs WHERE day = '\\''${f.yesterday()}'\\'' GROUP BY 1"}`,
   "config:read": "/config/tenants/*/rules",
   "analytics:read": "/tenants/*/verdict",
+  "analytics:numbers": "/tenants/*/verdict",
   "logs:read": "/tenants/*/logs",
   "cache-admin": "/tenants/*/invalidation-markers",
 };

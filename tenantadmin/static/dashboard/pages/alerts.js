@@ -1,7 +1,8 @@
 // Alerts: which numbers are watched, who hears of them, when they fired, and how messages ended.
 
+import { SHOW, makeForm, say } from "../alertform.js";
 import { call } from "../api.js";
-import { ago, count, duration, number, percent, when } from "../format.js";
+import { ago, count, number, when } from "../format.js";
 import { whenAsked } from "../forms.js";
 import { can, person } from "../people.js";
 import { staff } from "../staff.js";
@@ -11,17 +12,13 @@ import {
   ask,
   badge,
   button,
-  checkbox,
   empty,
-  field,
   fine,
   h,
-  input,
   notify,
   num,
   pageHead,
   panel,
-  select,
   table,
   tablePanel,
   text,
@@ -30,6 +27,7 @@ import {
 
 /** @typedef {Contract.Alert} Alert */
 /** @typedef {Contract.AlertKindDescription} Kind */
+/** @typedef {import("../alertform.js").Preset} Preset */
 
 /** @type {Record<Alert["state"], [string, string]>} */
 const STATES = {
@@ -39,31 +37,21 @@ const STATES = {
 };
 /** @type {Texts} */
 const ENDS = { delivered: "good", failed: "bad", skipped: "warn", queued: "info" };
-/** @type {Record<Contract.AlertChannelType, string>} */
-const CHANNELS = {
-  email: "mail to a member",
-  webhook: "signed webhook",
-  slack: "Slack",
-  teams: "Microsoft Teams",
-  pagerduty: "PagerDuty",
-};
-/** @type {Texts} what is asked for, by the type of a channel */
-const TARGETS = { email: "name@example.com", pagerduty: "Integration key (32 characters)" };
-/** @type {Record<Contract.AlertUnit, (value: number) => string>} */
-const SHOW = {
-  points: (value) => `${value} ${value === 1 ? "point" : "points"}`,
-  percent: (value) => percent(value / 100),
-  minutes: (value) => duration(60_000 * value),
-  statements: (value) => count(value, "statement"),
-  builds: (value) => count(value, "build"),
-};
+/** @type {Preset[]} what to begin with */
+const PRESETS = [
+  { kind: "log-late", name: "The log is late" },
+  { kind: "errors", name: "Requests fail" },
+  { kind: "leak", name: "Shared results" },
+  { kind: "hit-rate-fell", name: "The hit rate fell" },
+  { kind: "bill", name: "The bill of the month" },
+];
 
 /** @type {Show} */
 export async function show(context) {
   const { tenant, query, reload } = context;
   // Staff do not see where messages go, so they change no alert.
   const writes = can(tenant, "write") && !staff();
-  const [{ email }, { alerts, kinds, limit }, { firings }] = await Promise.all([
+  const [{ email }, { alerts, kinds, limit, currency }, { firings }] = await Promise.all([
     person(),
     call("GET /tenants/{tenant}/alerts", { tenant }),
     call("GET /tenants/{tenant}/alerts/history", { tenant }),
@@ -72,8 +60,8 @@ export async function show(context) {
     /** @type {Kind} */ (kinds.find((kind) => kind.kind === name));
   const open = alerts.find((alert) => alert.id === query.get("alert"));
 
-  const edit = (/** @type {Alert | null} */ alert) => {
-    const form = makeForm(kinds, alert, email);
+  const edit = (/** @type {Alert | null} */ alert, /** @type {Preset | undefined} */ preset) => {
+    const form = makeForm({ tenant, kinds, currency, alert, preset, me: email });
     return ask({
       title: alert ? `Change “${alert.name}”` : "New alert",
       action: alert ? "Save" : "Create",
@@ -96,6 +84,15 @@ export async function show(context) {
       async () => !(await call("GET /tenants/{tenant}/alerts", { tenant })).alerts.some(isNew),
     );
   if (writes) whenAsked(context, () => edit(null));
+  const mailMe = async (/** @type {Preset} */ preset) => {
+    await call("POST /tenants/{tenant}/alerts", {
+      tenant,
+      body: { ...preset, channels: [{ type: "email", to: email }] },
+    });
+    notify(`“${preset.name}” mails you from now on.`);
+    reload();
+  };
+  const unwatched = PRESETS.filter(({ kind }) => !alerts.some((alert) => alert.kind === kind));
   const remove = (/** @type {Alert} */ { name, id }) =>
     ask({
       title: `Delete “${name}”?`,
@@ -127,7 +124,7 @@ export async function show(context) {
               head: "Alert",
               cell: (row) => [
                 h("strong", row.name),
-                fine(`Fires when: ${say(kindOf(row.kind), row.window, row.threshold)}`),
+                fine(`Fires when: ${say(kindOf(row.kind), currency, row.window, row.threshold)}`),
               ],
               class: "value",
               sort: (row) => row.name,
@@ -184,6 +181,35 @@ export async function show(context) {
             !writes && " An admin of the tenant makes them.",
           ),
         ),
+    writes &&
+      unwatched.length > 0 &&
+      tablePanel(
+        alerts.length ? "Not watched yet" : "Begin with one of these",
+        null,
+        [
+          {
+            head: "Alert",
+            cell: ({ name, kind }) => {
+              const one = kindOf(kind);
+              return [
+                h("strong", name),
+                fine(`Fires when: ${say(one, currency, one.window, one.threshold)}`),
+              ];
+            },
+            class: "value",
+          },
+          acts((preset) =>
+            h(
+              "div.acts",
+              kindOf(preset.kind).unit !== "money" &&
+                button("Mail me", () => mailMe(preset), "small"),
+              button("Choose…", () => edit(null, preset), "quiet small"),
+            ),
+          ),
+        ],
+        unwatched,
+        { label: "Presets" },
+      ),
     open && (await messages(context, open)),
     firings.length > 0 &&
       tablePanel(
@@ -197,7 +223,7 @@ export async function show(context) {
           {
             head: "Fired from",
             number: true,
-            cell: (row) => SHOW[kindOf(row.kind).unit](row.threshold),
+            cell: (row) => SHOW[kindOf(row.kind).unit](row.threshold, currency),
           },
         ],
         firings,
@@ -258,118 +284,3 @@ async function messages({ tenant, reload }, alert) {
 
 /** @param {Contract.AlertChannel} channel */
 const where = (channel) => `${channel.type}: ${channel.to ?? new URL(channel.url ?? "").host}`;
-
-/**
- * @param {Kind} kind
- * @param {number | string | null} window
- * @param {number | string} threshold when it fires
- */
-const say = (kind, window, threshold) =>
-  kind.about
-    .replace("{value}", `${SHOW[kind.unit](Number(threshold))} or more`)
-    .replace(/\(days: \{window\}\)/, `(${count(Number(window), "day")})`)
-    .replace("{window}", String(window));
-
-/** @param {Kind[]} kinds @param {Alert | null} alert @param {string} me the reader's address */
-function makeForm(kinds, alert, me) {
-  const name = input("name", alert?.name, { maxlength: 100, required: true });
-  const kind = select(
-    "kind",
-    kinds.map((one) => [one.kind, one.kind.replaceAll("-", " ")]),
-    alert?.kind ?? kinds[0].kind,
-  );
-  const about = fine();
-  const threshold = input("threshold", alert?.threshold, { type: "number", step: "any", min: 0 });
-  const window = input("window", alert?.window, { type: "number", step: 1, min: 1 });
-  const [thresholdField, windowField] = [
-    field("Fires from", threshold, " "),
-    field("Looks back", window, " "),
-  ];
-  const from = input("from", alert?.quietHours?.from, { type: "time" });
-  const until = input("to", alert?.quietHours?.to, { type: "time" });
-  const enabled = checkbox("enabled", alert?.enabled ?? true);
-  const rows = h("div");
-  const add = (/** @type {Contract.AlertChannel} */ channel) => rows.append(channelRow(channel));
-  const chosen = () => /** @type {Kind} */ (kinds.find((one) => one.kind === kind.value));
-  const describe = () => {
-    const one = chosen();
-    about.textContent = `Fires when: ${say(one, window.value, threshold.value)}.`;
-    /** @type {Element} */ (thresholdField.lastChild).textContent =
-      `In ${one.unit}, above 0, at most ${number(one.maxThreshold)}.`;
-    /** @type {Element} */ (windowField.lastChild).textContent =
-      `In ${one.windowUnit}, at most ${one.maxWindow}.`;
-    windowField.hidden = one.window === null;
-  };
-  const useDefaults = () => {
-    threshold.value = String(chosen().threshold);
-    window.value = String(chosen().window ?? "");
-    describe();
-  };
-  kind.addEventListener("change", useDefaults);
-  for (const one of [threshold, window]) one.addEventListener("input", describe);
-  if (alert) describe();
-  else useDefaults();
-  for (const channel of alert?.channels ?? [{ type: /** @type {const} */ ("email"), to: me }])
-    add(channel);
-  return {
-    element: h(
-      "div",
-      field("Name", name),
-      field("What", kind),
-      about,
-      thresholdField,
-      windowField,
-      h(
-        "fieldset",
-        h("legend", "Who hears"),
-        rows,
-        button("Add a channel", () => add({ type: "email" }), "small"),
-      ),
-      h("div.row", field("Quiet from (UTC)", from), field("Quiet until (UTC)", until)),
-      h("label.row", enabled, "Switched on"),
-    ),
-    /** @returns {Contract.AlertRequest} */
-    read: () => ({
-      name: name.value.trim(),
-      kind: chosen().kind,
-      threshold: Number(threshold.value),
-      ...(chosen().window !== null && { window: Number(window.value) }),
-      channels: [...rows.children].map(readChannel),
-      quietHours: from.value && until.value ? { from: from.value, to: until.value } : null,
-      enabled: enabled.checked,
-    }),
-  };
-}
-
-/** @param {Contract.AlertChannel} channel */
-function channelRow(channel) {
-  const type = select("type", CHANNELS, channel.type, { "aria-label": "Type of channel" });
-  const target = input("channels", channel.to ?? channel.key ?? channel.url, {
-    "aria-label": "Address",
-    required: true,
-  });
-  const hint = () =>
-    target.setAttribute("placeholder", TARGETS[type.value] ?? "https://hooks.example.com/…");
-  type.addEventListener("change", hint);
-  hint();
-  /** @type {HTMLElement} */
-  const row = h(
-    "div.row",
-    type,
-    target,
-    // The address of another region, which only programs choose.
-    h("input", { type: "hidden", name: "region", value: (channel.key && channel.url) || "" }),
-    button("Remove", () => row.remove(), "quiet small"),
-  );
-  return row;
-}
-
-/** @param {Element} row @returns {Contract.AlertChannel} */
-function readChannel(row) {
-  /** @type {NodeListOf<HTMLInputElement>} */
-  const inputs = row.querySelectorAll("[name]");
-  const [type, target, url] = [...inputs].map((one) => one.value.trim());
-  if (type === "email") return { type, to: target };
-  if (type === "pagerduty") return { type, key: target, ...(url && { url }) };
-  return { type: /** @type {"webhook" | "slack" | "teams"} */ (type), url: target };
-}

@@ -3,7 +3,7 @@
 import { call } from "../api.js";
 import { ago, count, when } from "../format.js";
 import { invitation, savingSelect, whenAsked } from "../forms.js";
-import { ROLES, can, person } from "../people.js";
+import { AUDITOR, ROLES, can, person } from "../people.js";
 import {
   acts,
   age,
@@ -11,8 +11,10 @@ import {
   badge,
   beside,
   button,
+  field,
   fine,
   h,
+  input,
   notify,
   pageHead,
   tablePanel,
@@ -29,13 +31,17 @@ const CAN = {
   owner: "all that an admin can, and manage members",
 };
 
+const AUDITS =
+  "read the overview, savings, recommendations, digests and rules; no log, statements, users or SQL";
+
 /** @type {Show} */
 export async function show(context) {
   const { tenant, reload } = context;
   const who = await person();
   const isOwner = can(tenant, "owner");
-  const [members, invitations, limited, asked] = await Promise.all([
+  const [members, auditors, invitations, limited, asked] = await Promise.all([
     load(tenant),
+    isOwner ? call("GET /config/grants", {}).then((found) => auditorsOf(found, tenant)) : [],
     isOwner
       ? call("GET /config/tenants/{tenant}/invitations", { tenant }).then(
           (found) => found.invitations,
@@ -130,6 +136,48 @@ export async function show(context) {
     });
   };
   if (isOwner) whenAsked(context, invite);
+  const audit = () => {
+    const email = input("grantee", "", {
+      type: "email",
+      required: true,
+      placeholder: "name@example.com",
+    });
+    const until = input("expiresAt", "", { type: "date" });
+    return ask({
+      title: "Add an auditor",
+      action: "Add",
+      body: [
+        field("Email", email, "Tell them to sign in with this address. They get no mail."),
+        field("Until", until, "Optional: the last day (UTC)."),
+        fine(
+          `An auditor can ${AUDITS}. Recommendations and digests name the statements that they are about.`,
+        ),
+      ],
+      run: async () => {
+        const grantee = email.value.trim();
+        await call("POST /config/grants", {
+          body: {
+            grantee,
+            resource: "tenant",
+            resourceId: tenant,
+            permissions: AUDITOR,
+            ...(until.value && { expiresAt: `${until.value}T23:59:59Z` }),
+          },
+        });
+        notify(`${grantee} reads the numbers now.`);
+      },
+      then: reload,
+    });
+  };
+  const dismiss = (/** @type {Contract.PermissionGrantItem} */ { id, grantee }) =>
+    ask({
+      title: `Remove ${grantee}?`,
+      body: "The tenant’s numbers will be gone for them, within seconds.",
+      action: "Remove",
+      danger: true,
+      run: () => call("DELETE /config/grants/{grant}", { grant: id }),
+      then: reload,
+    });
   const state = text("State", "state", (state) => badge(state, state === "open" ? "info" : ""));
   const able = {
     ...text("Can", "role", (/** @type {Contract.MembershipRole} */ role) => CAN[role]),
@@ -137,7 +185,15 @@ export async function show(context) {
   };
   return h(
     "div",
-    pageHead("Members", null, isOwner && button("Invite someone", invite, "primary")),
+    pageHead(
+      "Members",
+      null,
+      isOwner && [
+        button("Add an auditor", audit),
+        " ",
+        button("Invite someone", invite, "primary"),
+      ],
+    ),
     asked.length > 0 &&
       tablePanel(
         "Requests of staff for access",
@@ -204,6 +260,20 @@ export async function show(context) {
         ],
         guests,
       ),
+    auditors.length > 0 &&
+      tablePanel(
+        "Auditors",
+        beside(`They ${AUDITS}`),
+        [
+          text("Email", "grantee"),
+          text("Until", "expiresAt", (at) => (at ? when(at) : "removed")),
+          text("Added by", "grantedBy"),
+          age("Added", "createdAt"),
+          acts((row) => button("Remove", () => dismiss(row), "quiet small")),
+        ],
+        auditors,
+        { label: "Auditors" },
+      ),
     isOwner &&
       tablePanel(
         "Invitations",
@@ -222,6 +292,13 @@ export async function show(context) {
       ),
   );
 }
+
+/** @param {Contract.GrantList} found @param {string} tenant the grants of auditors */
+const auditorsOf = (found, tenant) =>
+  found._links.items.filter(
+    ({ resourceId, permissions }) =>
+      resourceId === tenant && String([...permissions].sort()) === String(AUDITOR),
+  );
 
 /**
  * @param {string} tenant why and until when members have access for a limited time, by email: the

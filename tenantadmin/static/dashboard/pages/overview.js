@@ -239,8 +239,9 @@ async function inDays(context, period, activity) {
   const { from, to: last } = activity;
   const [year, month, day] = period.split("-");
   const isDay = from === last;
+  const seesStatements = can(tenant, "statements");
   const [it, timeline] = await Promise.all([
-    isDay
+    isDay && seesStatements
       ? call("GET /tenants/{tenant}/summaries/{year}/{month}/{day}", { tenant, year, month, day })
       : day
         ? null
@@ -274,8 +275,8 @@ async function inDays(context, period, activity) {
     panel(
       label,
       isDay && [
-        a(to(tenant, "statements", { day: period }), "Statements"),
-        a(to(tenant, "traffic", { from, to: last }), "Requests"),
+        seesStatements && a(to(tenant, "statements", { day: period }), "Statements"),
+        can(tenant, "member") && a(to(tenant, "traffic", { from, to: last }), "Requests"),
         a(to(tenant, "digest", { day: period }), "Digest"),
       ],
       traffic(
@@ -283,7 +284,9 @@ async function inDays(context, period, activity) {
         `${label}, ${day && !isDay ? "until " : ""}${f.periodName(period)}`,
         ...fromTimeline(timeline, isDay ? (at) => at.slice(11, 16) : f.dayShort, (at) =>
           isDay
-            ? to(tenant, "traffic", { from: at, to: later(at, 3_600_000) })
+            ? can(tenant, "member")
+              ? to(tenant, "traffic", { from: at, to: later(at, 3_600_000) })
+              : ""
             : to(tenant, "overview", { period: at.slice(0, 10) }),
         ),
       ),

@@ -73,6 +73,11 @@ export async function show({ tenant, query, signal }) {
     );
   const cost = (/** @type {string | null} */ amount) =>
     currency && amount !== null ? f.money(amount, currency) : undefined;
+  const bill = (/** @type {"withCache" | "without"} */ scope) => {
+    const [own, month] = [total[scope], savings.perMonth[scope]];
+    const monthly = cost(month.money) ?? f.duration(month.billedMs);
+    return [cost(own.money), `about ${monthly} a month`].filter(Boolean).join("; ");
+  };
   const parts = [...(savings.days ?? []), ...(savings.months ?? [])].map((one) => ({
     name: "day" in one ? f.dayShort(one.day) : f.periodName(one.month),
     ...one,
@@ -121,8 +126,8 @@ export async function show({ tenant, query, signal }) {
     tiles([
       ["Saved on the bill", saved(savings), words.bill],
       ["Warehouse time saved", spared(total.saved.busyMs), words.time],
-      ["Billed with the cache", f.duration(total.withCache.billedMs), cost(total.withCache.money)],
-      ["Billed without the cache", f.duration(total.without.billedMs), cost(total.without.money)],
+      ["Billed with the cache", f.duration(total.withCache.billedMs), bill("withCache")],
+      ["Billed without the cache", f.duration(total.without.billedMs), bill("without")],
     ]),
     h("p", words.headline && [h("strong", words.headline), " "], words.explanation),
     !currency && h("p.muted", a(to(tenant, "config"), "Set a price"), " to see money."),
