@@ -99,6 +99,7 @@ test-superset: .venv/dev.stamp $(SUPERSET)/stamp ## Let Apache Superset, which i
 test-drivers: .venv/dev.stamp $(DRIVERS:=/stamp) ## Let real drivers ask the reference Gateway on the network; npm, Java and Debian for some
 	@! command -v npm >/dev/null || $(MAKE) --no-print-directory .cache/drivers/node/stamp || echo "No drivers of Node."
 	@! command -v java >/dev/null || $(MAKE) --no-print-directory .cache/drivers/pgjdbc/stamp || echo "No pgjdbc."
+	@! command -v apt-get >/dev/null || $(MAKE) --no-print-directory .cache/drivers/odbc/stamp || echo "No psqlODBC."
 	@$(BIN)/pytest -q tests/drivers $(ARGS)
 
 coverage: ## Run both, and report what they do not cover; takes a quarter longer
@@ -126,7 +127,7 @@ format: .venv/dev.stamp $(PRETTIER)/stamp ## Format the Python code, and the das
 	$(PRETTIER)/node_modules/.bin/prettier --write tenantadmin/static/dashboard
 
 bench: .venv/dev.stamp ## Run the benchmarks
-	@set -e; for name in http staff logs sql requests replay savings changes; do PYTHONPATH=clients/python/src $(BIN)/python -m bench $$name; done
+	@set -e; for name in http staff logs sql wire requests replay savings changes; do PYTHONPATH=clients/python/src $(BIN)/python -m bench $$name; done
 
 fuzz: .venv/dev.stamp ## Fuzz the service against its contract, by other requests in every run
 	@FUZZ_EXAMPLES=$${FUZZ_EXAMPLES:-60} $(BIN)/pytest tests/contract -n logical -q $(ARGS)
@@ -216,6 +217,13 @@ $(PYTHON_CLIENT)/stamp: clients/python/pyproject.toml $(wildcard clients/python/
 .cache/drivers/pgjdbc/stamp:
 	@mkdir -p $(@D) && cd $(@D) && apt-get download -qq libpostgresql-jdbc-java && dpkg -x *.deb . && \
 		cp -L usr/share/java/postgresql.jar .
+	@touch $@
+
+# The driver, and what it and pyodbc need of the system.
+.cache/drivers/odbc/stamp:
+	@mkdir -p $(@D) && cd $(@D) && apt-get download -qq odbc-postgresql libodbc2 libodbcinst2 libltdl7 libpq5 && \
+		for package in *.deb; do dpkg -x $$package . || exit 1; done && ln -sfn usr/lib/*-linux-gnu* lib && \
+		! LD_LIBRARY_PATH=lib ldd lib/odbc/psqlodbcw.so | grep "not found"
 	@touch $@
 
 # What reads the log beside the client, the engine of the service to compare with, and tests of others for DB-API.

@@ -219,17 +219,22 @@ def run_query(
     return replace(result, elapsed_ms=round(seconds * 1000))
 
 
-def describe_query(store: ObjectStore, *, tenant: UUID, statement: str) -> QueryResult:
+def describe_query(
+    store: ObjectStore, *, tenant: UUID, statement: str, disconnection: Disconnection
+) -> QueryResult:
     """Check a statement without ``;``, and return its columns without rows: no data, so no audit.
 
     Raises:
         ApiError: as `run_query`. A message may hold values of the log, so nobody may see it.
     """
-    return get_engine().execute(
-        source=log_source(store, tenant=tenant),
-        statement=f"SELECT * FROM (\n{statement}\n) LIMIT 0",  # noqa: S608  # the guard checks it
-        limits=query_limits(),
-    )
+    cancellation = Cancellation()
+    with disconnection.calling(cancellation.cancel):
+        return get_engine().execute(
+            source=log_source(store, tenant=tenant),
+            statement=f"SELECT * FROM (\n{statement}\n) LIMIT 0",  # noqa: S608  # the guard checks it
+            limits=query_limits(),
+            cancellation=cancellation,
+        )
 
 
 def _query_current_files(

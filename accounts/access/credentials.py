@@ -301,7 +301,7 @@ def mint_for_sign_in(session: RefreshToken) -> IssuedToken:
         scopes=scopes,
         tenants=[str(tenant_id) for tenant_id in rights.memberships],
         accounts=[str(account_id) for account_id in rights.owned_accounts],
-        tos_required=_must_acknowledge(user),
+        tos_required=must_acknowledge(user),
         is_staff=session.is_staff,
     )
     return _issued_token(token, scopes)
@@ -439,7 +439,7 @@ def _issued_token(token: str, scopes: Iterable[Scope], *, ends_at: dt.datetime |
     )
 
 
-def _must_acknowledge(user: User) -> bool:
+def must_acknowledge(user: User) -> bool:
     """Ask the terms-of-service app if the user must acknowledge new terms.
 
     This app must not import that one, so a setting names the function.

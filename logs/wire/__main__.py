@@ -10,6 +10,7 @@ import signal
 import socket
 import ssl
 import sys
+from functools import partial
 from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
@@ -49,8 +50,11 @@ async def _serve(host: str, port: int) -> None:
     # The first translation starts the process that all others are copies of.
     translate("SELECT 1")
     server = WireServer(
-        prepare_catalog(
-            settings.SQL_CATALOG, secret=settings.SECRET_KEY, connections=settings.SQL_CONNECTIONS
+        partial(
+            prepare_catalog,
+            settings.SQL_CATALOG,
+            secret=settings.SECRET_KEY,
+            connections=settings.SQL_CONNECTIONS,
         ),
         tls=_tls(
             host, certificate=settings.SQL_TLS_CERTIFICATE, key=settings.SQL_TLS_KEY, debug=settings.DEBUG

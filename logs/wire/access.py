@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
 from cachetools import LRUCache
 from django.urls import reverse
 
-from accounts.access.credentials import exchange_pat
+from accounts.access.credentials import exchange_pat, must_acknowledge
 from accounts.access.principal import Principal
 from accounts.access.rights import authenticate_token, read_rights
-from accounts.budgets import on_budget
-from accounts.models import Tenant
+from accounts.budgets import on_budget, require_budget, use_budget
+from accounts.models import Tenant, User
 from accounts.viewsets import require_operation
 from logs.api.query import QueryViewSet
 from logs.audit import Reader
@@ -23,13 +23,14 @@ from logs.queries import describe_query, query_limits, run_query
 from logs.sql.protocol import QueryFailed, QueryRejected
 from logs.wire.statements import Failure, without_schema, words_of
 from logs.wire.translation import translate
-from tenantadmin.lib.core.errors import Forbidden
+from tenantadmin.lib.core.errors import Forbidden, TosRequired
 from tenantadmin.lib.core.hosts import network_of
 from tenantadmin.lib.core.request_context import begin_request, describe_request, set_address
 from tenantadmin.lib.http.budgets import QUERY, REQUEST
 from tenantadmin.lib.objectstore import default_store
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from contextlib import ExitStack
 
     from accounts.access.principal import Claims
@@ -79,7 +80,7 @@ class Caller:
         email = self.require_rights()
         with on_budget(QUERY, caller=email, network=network_of(self.address)) as cost:
             require_room(min(query_limits().max_bytes, OF_CALLER), caller=email)
-            settled, _ = self._settle(statement)
+            settled, _ = self._settle(statement, disconnection)
             result = run_query(
                 default_store(),
                 tenant=self.tenant,
@@ -99,7 +100,7 @@ class Caller:
         """
         email = self.require_rights()
         with on_budget(QUERY, caller=email, network=network_of(self.address)):
-            _, described = self._settle(statement)
+            _, described = self._settle(statement, disconnection)
         if described is not None:
             return described
         return self.query(statement, disconnection=disconnection, until=until)
@@ -108,36 +109,51 @@ class Caller:
         """Return the caller's address of email, if the token is still valid and may query the tenant.
 
         Raises:
-            ApiError: it is not, or may not.
+            ApiError: it is not, or may not, or the terms of service have changed.
         """
         begin_request(None)
         set_address(lambda: self.address)
-        principal = Principal(claims=self.claims, rights=read_rights(self.claims, is_use=True))
+        rights = read_rights(self.claims, is_use=True)
+        must = must_acknowledge(User.objects.get(pk=rights.user_id))
+        principal = Principal(claims=replace(self.claims, tos_required=must), rights=rights)
         describe_request(user=principal.email, tenant=self.tenant)
         _require_query(principal, self.tenant)
         return principal.email
 
-    def _settle(self, statement: str) -> tuple[str, QueryResult | None]:
+    def pay(self, seconds: float) -> None:
+        """Count ``seconds`` that the catalog server has worked, on the budget of queries.
+
+        Raises:
+            ApiError: as `require_rights`; RateLimited if the budget is used up.
+        """
+        email = self.require_rights()
+        use_budget(QUERY, caller=email, network=network_of(self.address), seconds=seconds)
+        require_budget(QUERY, caller=email, network=network_of(self.address))
+
+    def _settle(self, statement: str, disconnection: Disconnection) -> tuple[str, QueryResult | None]:
         """Return the statement that DuckDB can run, which may be a translation, and its columns.
 
         If there is none, return the statement itself: run, it fails with the reason.
         """
         if (settled := self._settled.get(statement)) is not None:
             return settled
-        plain = without_schema(statement)
-        with suppress(QueryRejected, QueryFailed):
-            return self._check(statement, plain)
-        is_query = words_of(plain)[:1] in (["select"], ["with"], ["("])
-        if is_query and (translated := translate(plain)) is not None:
+        for text in _spellings(statement):
             with suppress(QueryRejected, QueryFailed):
-                return self._check(statement, translated)
-        return plain, None
+                described = describe_query(
+                    default_store(), tenant=self.tenant, statement=text, disconnection=disconnection
+                )
+                self._settled[statement] = text, described
+                return text, described
+        return without_schema(statement), None
 
-    def _check(self, statement: str, text: str) -> tuple[str, QueryResult | None]:
-        """Return and remember ``text``, by which a statement is run, and its columns."""
-        settled = text, describe_query(default_store(), tenant=self.tenant, statement=text)
-        self._settled[statement] = settled
-        return settled
+
+def _spellings(statement: str) -> Iterator[str]:
+    """Yield a statement for DuckDB, then its translation if the first one fails and there is one."""
+    plain = without_schema(statement)
+    yield plain
+    is_query = words_of(plain)[:1] in (["select"], ["with"], ["("])
+    if is_query and (translated := translate(plain)) is not None:
+        yield translated
 
 
 def _find_tenant(principal: Principal, database: str) -> UUID:
@@ -161,6 +177,8 @@ def _find_tenant(principal: Principal, database: str) -> UUID:
 def _may_query(principal: Principal, tenant: UUID) -> bool:
     try:
         _require_query(principal, tenant)
+    except TosRequired:
+        raise
     except Forbidden:
         return False
     return True

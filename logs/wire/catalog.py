@@ -7,21 +7,30 @@ database; not what tells of the server, of other clients or files, waits, locks 
 from __future__ import annotations
 
 import asyncio
-import base64
 import contextlib
 import hashlib
 import hmac
-import secrets
-import struct
+import ssl
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 import psycopg
 from psycopg import sql
+from scramp import ScramClient, ScramException
 
 from logs.columns import COLUMNS, DAY_COLUMN, SqlType
 from logs.sql.view import LOG_VIEW, TIME_VIEW, TIMES
-from logs.wire.messages import Body, Message, ProtocolError, Stream, pack_cancel, pack_startup
+from logs.wire.messages import (
+    LOST,
+    SSL_REQUEST,
+    Message,
+    ProtocolError,
+    Stream,
+    pack_cancel,
+    pack_request,
+    pack_startup,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,6 +38,9 @@ if TYPE_CHECKING:
 #: A longer answer is not passed on: one value may have a gigabyte.
 MAX_ANSWER: Final = 16 << 20
 _CONNECT_SECONDS: Final = 5
+_MECHANISM: Final = "SCRAM-SHA-256"
+#: SQLSTATEs of a server that does not know the role, its password or the database.
+_LOST: Final = ("28P01", "28000", "3D000")
 _TYPES: Final = {
     SqlType.VARCHAR: "text",
     SqlType.BIGINT: "bigint",
@@ -45,7 +57,8 @@ _DESCRIBING: Final = (
     r"|postmaster_start_time|relation_is_.*|sequence_parameters|settings_get_flags|show_all_settings"
     r"|timezone_.*|available_extension.*|extension_update_paths|prepared_statement|cursor|partition_tree"
     r"|partition_ancestors|(total_|table_|indexes_|database_)?(relation_)?size|is_in_recovery"
-    r"|advisory_unlock_all)|clock_timestamp|timeofday|random|random_normal|setseed|gen_random_uuid|uuidv[47])$"
+    r"|advisory_unlock_all|stat_get_live_tuples)|clock_timestamp|timeofday"
+    r"|random|random_normal|setseed|gen_random_uuid|uuidv[47])$"
 )
 _REFUSED_STABLE: Final = r"^(pg_|txid_|fmgr_|inet_server_|lo_)|_to_xml"
 _MAKE: Final = f"""
@@ -90,37 +103,46 @@ _SESSION: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Catalog:
-    """Where the catalog is, and the role's password."""
+    """Where the catalog is, and what libpq would be told of TLS. The role has the name of the database."""
 
     host: str
     port: int
     database: str
     password: str
+    sslmode: str = "prefer"
+    sslrootcert: str = ""
 
-    @property
-    def conninfo(self) -> str:
-        """The same for libpq. The role has the name of the database."""
-        return psycopg.conninfo.make_conninfo(
-            host=self.host, port=self.port, dbname=self.database, user=self.database, password=self.password
-        )
+
+@cache
+def _tls_of(catalog: Catalog) -> ssl.SSLContext | None:
+    """Return the settings of TLS, as libpq understands them; None for a connection without."""
+    if catalog.host.startswith("/") or catalog.sslmode not in {"require", "verify-ca", "verify-full"}:
+        return None
+    authority = None if catalog.sslrootcert == "system" else catalog.sslrootcert or None
+    context = ssl.create_default_context(cafile=authority)
+    context.check_hostname = catalog.sslmode == "verify-full"
+    if catalog.sslmode == "require" and not catalog.sslrootcert:
+        context.verify_mode = ssl.CERT_NONE
+    return context
 
 
 def prepare_catalog(server: Mapping[str, Any], *, secret: str, connections: int) -> Catalog:
-    """Make the database and its role, or bring them up to date.
+    """Make or renew the database of the catalog and its role. Any number of processes may do so at once.
 
     Args:
-        server: an entry of ``DATABASES``, of a superuser.
-        secret: the role's password is derived from it, so that several processes know it.
-        connections: how many the role may have at a time.
+        server: settings of a database, as Django has them, of a superuser.
+        secret: from which the role's password is made.
+        connections: how many the role may have.
 
     Raises:
         psycopg.Error: the server is away, or refuses it.
     """
     name = f"{server['NAME']}_catalog"
     password = hmac.digest(secret.encode(), b"catalog server", "sha256").hex()
-    host, port = server["HOST"] or "/var/run/postgresql", int(server["PORT"] or 5432)
+    place = server["HOST"] or "/var/run/postgresql", int(server["PORT"] or 5432)
+    options = {"connect_timeout": _CONNECT_SECONDS, **server["OPTIONS"]}
     conninfo = psycopg.conninfo.make_conninfo(
-        host=host, port=port, user=server["USER"], password=server["PASSWORD"], **server["OPTIONS"]
+        host=place[0], port=place[1], user=server["USER"], password=server["PASSWORD"], **options
     )
     role = sql.Identifier(name)
     limits = sql.SQL("LOGIN NOINHERIT CONNECTION LIMIT {} PASSWORD {}").format(connections + 2, password)
@@ -130,15 +152,18 @@ def prepare_catalog(server: Mapping[str, Any], *, secret: str, connections: int)
         verb = sql.SQL("CREATE" if found is None else "ALTER")
         connection.execute(sql.SQL("{} ROLE {} {}").format(verb, role, limits))
         connection.execute(sql.SQL("ALTER ROLE {} RESET ALL").format(role))
-        for setting, value in _SESSION.items():
-            connection.execute(
-                sql.SQL("ALTER ROLE {} SET {} = {}").format(role, sql.Identifier(setting), value)
-            )
         if connection.execute("SELECT FROM pg_database WHERE datname = %s", [name]).fetchone() is None:
             connection.execute(sql.SQL("CREATE DATABASE {} TEMPLATE template0").format(role))
         with psycopg.connect(conninfo, dbname=name) as inside:
             _fill(inside, role)
-    return Catalog(host, port, name, password)
+            for setting, value in _SESSION.items():
+                inside.execute(
+                    sql.SQL("ALTER ROLE {} IN DATABASE {} SET {} = {}").format(
+                        role, role, sql.Identifier(setting), value
+                    )
+                )
+    tls = {name: options[name] for name in ("sslmode", "sslrootcert") if name in options}
+    return Catalog(*place, name, password, **tls)
 
 
 def _fill(connection: psycopg.Connection[Any], role: sql.Identifier) -> None:
@@ -181,6 +206,10 @@ class Unavailable(Exception):
     """The catalog server is away, or has no connection left."""
 
 
+class NotPrepared(Unavailable):
+    """The catalog server has lost the catalog's database, its role or the role's settings."""
+
+
 class Backend:
     """A connection to the catalog server, for one client."""
 
@@ -199,35 +228,39 @@ class Backend:
 
         Raises:
             Unavailable: with the reason.
+            NotPrepared: `prepare_catalog` may cure it.
         """
         try:
             async with asyncio.timeout(_CONNECT_SECONDS):
-                backend = cls(catalog, Stream(*await _connect(catalog)))
-                await backend._start(settings)
-        except (OSError, TimeoutError, asyncio.IncompleteReadError, ProtocolError) as error:
+                backend = cls(catalog, await _connect(catalog))
+                with contextlib.ExitStack() as failed:
+                    failed.callback(backend.close)
+                    await backend._start(settings)
+                    failed.pop_all()
+        except (*LOST, ScramException) as error:
             raise Unavailable(str(error)) from error
         return backend
 
     async def _start(self, settings: Mapping[str, str]) -> None:
         name = self._catalog.database
         await self._stream.send_bytes(pack_startup({**settings, "user": name, "database": name}))
-        scram = _Scram(self._catalog.password)
+        scram = ScramClient([_MECHANISM], name, self._catalog.password)
         while (message := await self.read()).kind != b"Z":
             match message.kind:
-                case b"R" if (kind := Body(message.body).number("i")) in {10, 11}:
-                    step = scram.first() if kind == 10 else scram.final(message.body[4:])
-                    await self._stream.send(Message(b"p", step))
-                case b"R" if kind not in {0, 12}:
-                    raise ProtocolError(
-                        "The catalog server asks for a password in another way than SCRAM-SHA-256."
-                    )
+                case b"R":
+                    if step := _prove(scram, message.body):
+                        await self._stream.send(Message(b"p", step))
                 case b"S":
                     name, _, value = message.body.decode().rstrip("\0").partition("\0")
                     self.parameters[name] = value
                 case b"K":
                     self._key = message.body
                 case b"E":
-                    raise ProtocolError(message.body.replace(b"\0", b" ").decode(errors="replace"))
+                    text = message.body.replace(b"\0", b" ").decode(errors="replace")
+                    is_lost = any(f"\0C{code}\0".encode() in message.body for code in _LOST)
+                    raise NotPrepared(text) if is_lost else Unavailable(text)
+        if self.parameters.get("default_transaction_read_only") != "on":
+            raise NotPrepared("The role has not its settings.")
 
     async def read(self) -> Message:
         """Read a message, and note what it says of the session.
@@ -246,9 +279,9 @@ class Backend:
 
     async def cancel(self) -> None:
         """Ask the server to end the statement that runs."""
-        with contextlib.suppress(OSError, TimeoutError):
+        with contextlib.suppress(*LOST):
             async with asyncio.timeout(_CONNECT_SECONDS):
-                stream = Stream(*await _connect(self._catalog))
+                stream = await _connect(self._catalog)
                 await stream.send_bytes(pack_cancel(self._key))
                 await stream.finish()
 
@@ -256,31 +289,38 @@ class Backend:
         self._stream.close()
 
 
-async def _connect(catalog: Catalog) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+async def _connect(catalog: Catalog) -> Stream:
     if catalog.host.startswith("/"):
-        return await asyncio.open_unix_connection(f"{catalog.host}/.s.PGSQL.{catalog.port}")
-    return await asyncio.open_connection(catalog.host, catalog.port)
+        return Stream(*await asyncio.open_unix_connection(f"{catalog.host}/.s.PGSQL.{catalog.port}"))
+    reader, writer = await asyncio.open_connection(catalog.host, catalog.port)
+    stream = Stream(reader, writer)
+    if (tls := _tls_of(catalog)) is not None:
+        with contextlib.ExitStack() as failed:
+            failed.callback(stream.close)
+            writer.write(pack_request(SSL_REQUEST))
+            # More would be plain text that someone between has added.
+            if await reader.read(2) != b"S":
+                raise ProtocolError("The catalog server has no TLS.")
+            await writer.start_tls(tls, server_hostname=catalog.host)
+            failed.pop_all()
+    return stream
 
 
-class _Scram:
-    """The client's side of SCRAM-SHA-256 (RFC 5802, RFC 7677), without channel binding."""
-
-    def __init__(self, password: str) -> None:
-        self._password = password.encode()
-        self._bare = f"n=,r={secrets.token_urlsafe(18)}"
-
-    def first(self) -> bytes:
-        text = f"n,,{self._bare}".encode()
-        return b"SCRAM-SHA-256\0" + struct.pack("!i", len(text)) + text
-
-    def final(self, challenge: bytes) -> bytes:
-        fields = dict(part.split("=", 1) for part in challenge.decode().split(","))
-        salted = hashlib.pbkdf2_hmac(
-            "sha256", self._password, base64.b64decode(fields["s"]), int(fields["i"])
-        )
-        key = hmac.digest(salted, b"Client Key", "sha256")
-        bare = f"c=biws,r={fields['r']}"
-        signed = f"{self._bare},{challenge.decode()},{bare}".encode()
-        signature = hmac.digest(hashlib.sha256(key).digest(), signed, "sha256")
-        proof = bytes(one ^ other for one, other in zip(key, signature, strict=True))
-        return f"{bare},p={base64.b64encode(proof).decode()}".encode()
+def _prove(scram: ScramClient, body: bytes) -> bytes:
+    """Return the answer to a message of authentication; empty if it needs none."""
+    text = body[4:].decode(errors="replace")
+    match int.from_bytes(body[:4], "big"):
+        case 0:
+            return b""
+        case 10 if _MECHANISM in text.split("\0"):
+            first: bytes = scram.get_client_first().encode()
+            return f"{_MECHANISM}\0".encode() + len(first).to_bytes(4, "big") + first
+        case 11:
+            scram.set_server_first(text)
+            final: bytes = scram.get_client_final().encode()
+            return final
+        case 12:
+            scram.set_server_final(text)
+            return b""
+        case _:
+            raise ProtocolError(f"The catalog server asks for a password in another way than {_MECHANISM}.")

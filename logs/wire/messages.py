@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import struct
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
+    import ssl
     from collections.abc import Mapping, Sequence
 
 SSL_REQUEST: Final = 80877103
@@ -24,6 +26,10 @@ READ_SECONDS: Final = 60
 
 class ProtocolError(Exception):
     """A message is malformed or too large. The connection ends."""
+
+
+#: What a connection raises that the other side has ended, or on which it is too slow or speaks wrongly.
+LOST: Final = (OSError, TimeoutError, asyncio.IncompleteReadError, ProtocolError)
 
 
 class Message(NamedTuple):
@@ -56,9 +62,20 @@ class Stream:
         return Message(kind, await self._reader.readexactly(length - 4))
 
     async def read_startup(self) -> tuple[int, bytes]:
-        """Read a message without a kind, and return its code and what follows."""
-        code, rest = read_code(await self._reader.readexactly(8))
-        return code, await self._reader.readexactly(rest)
+        """Read a message without a kind, and return its code and what follows.
+
+        Raises:
+            ProtocolError: it is too long.
+        """
+        length, code = struct.unpack("!ii", await self._reader.readexactly(8))
+        if not 8 <= length <= _MAX_STARTUP:
+            raise ProtocolError("The startup message is too long.")
+        return code, await self._reader.readexactly(length - 8)
+
+    async def start_tls(self, tls: ssl.SSLContext) -> None:
+        """Grant a client's request for TLS."""
+        self._writer.write(b"S")
+        await self._writer.start_tls(tls)
 
     async def send(self, *messages: Message) -> None:
         await self.send_bytes(b"".join(message.pack() for message in messages))
@@ -77,6 +94,12 @@ class Stream:
         """Close at once. What was not sent is lost."""
         self._writer.close()
         self._writer.transport.abort()
+
+    async def end(self, code: str, text: str, hint: str = "") -> None:
+        """Tell the client why the connection ends, if the client reads."""
+        with contextlib.suppress(OSError, TimeoutError):
+            await self.send(error(code, text, severity="FATAL", hint=hint))
+            await self.finish()
 
     async def finish(self) -> None:
         """Close when what was sent has arrived."""
@@ -160,25 +183,18 @@ def read_parameters(data: bytes) -> dict[str, str]:
     return parameters
 
 
-def read_code(data: bytes) -> tuple[int, int]:
-    """Return the code of a startup message, and how many bytes follow.
-
-    Raises:
-        ProtocolError: it is too long.
-    """
-    length, code = struct.unpack("!ii", data)
-    if not 8 <= length <= _MAX_STARTUP:
-        raise ProtocolError("The startup message is too long.")
-    return code, length - 8
+def pack_request(code: int, data: bytes = b"") -> bytes:
+    """Return a message of the startup, which has no kind."""
+    return struct.pack("!ii", len(data) + 8, code) + data
 
 
 def pack_startup(parameters: Mapping[str, str]) -> bytes:
-    pairs = "".join(f"{name}\0{value}\0" for name, value in parameters.items()).encode() + b"\0"
-    return struct.pack("!ii", len(pairs) + 8, PROTOCOL) + pairs
+    pairs = "".join(f"{name}\0{value}\0" for name, value in parameters.items())
+    return pack_request(PROTOCOL, pairs.encode() + b"\0")
 
 
 def pack_cancel(key: bytes) -> bytes:
-    return struct.pack("!ii", len(key) + 8, CANCEL_REQUEST) + key
+    return pack_request(CANCEL_REQUEST, key)
 
 
 def error(code: str, text: str, *, severity: str = "ERROR", hint: str = "", kind: bytes = b"E") -> Message:

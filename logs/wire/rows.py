@@ -7,14 +7,16 @@ import itertools
 import struct
 from array import array
 from dataclasses import dataclass
-from decimal import Context, Decimal
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from psycopg.types.numeric import DecimalBinaryDumper
 
 from logs.sql.collecting import as_integers
 from logs.sql.results import as_text, json_values
+from logs.wire.messages import format_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -28,7 +30,6 @@ _NULL: Final = pa.scalar(b"\xff\xff\xff\xff", pa.binary())
 _EMPTY: Final = pa.scalar(b"", pa.binary())
 #: A digit of PostgreSQL's NUMERIC.
 _BASE: Final = 10_000
-_EXACT: Final = Context(prec=100)
 _INFINITE_MICROS: Final = 2**63 - 1
 _INFINITE_DAYS: Final = 2**31 - 1
 
@@ -89,14 +90,14 @@ def fields_of(columns: Sequence[ResultColumn]) -> list[tuple[str, int, int]]:
 
 
 def pack_rows(
-    result: QueryResult, batch: pa.RecordBatch, binary: Sequence[bool], *, kind: bytes
+    result: QueryResult, batch: pa.RecordBatch, formats: Sequence[int], *, kind: bytes
 ) -> memoryview:
     """Return a message for each row: ``D`` for DataRow, or ``d`` for the rows of a binary COPY."""
     count = batch.num_rows
     pieces: list[Any] = []
     sizes: Any = pa.repeat(pa.scalar(6, pa.int32()), count)
     for place, column in enumerate(result.columns):
-        values = _values(batch.column(place), type_of(column), is_binary=binary[place])
+        values = _values(batch.column(place), type_of(column), is_binary=format_of(formats, place) == 1)
         lengths = pc.binary_length(values).cast(pa.int32())
         sizes = pc.add(sizes, pc.add(pc.fill_null(lengths, 0), 4))
         pieces += [pc.fill_null(_big_endian(lengths, "i"), _NULL), pc.fill_null(values, _EMPTY)]
@@ -224,7 +225,7 @@ def _has(counts: Any, infinity: int) -> bool:
 
 def _moved(counts: Any, *, by: int, infinity: int) -> Any:
     """Count from 2000. PostgreSQL's minus infinity is the smallest number."""
-    moved = pc.if_else(pc.equal(counts, infinity), counts, pc.subtract(counts, by))
+    moved = pc.if_else(pc.equal(counts, infinity), counts, pc.subtract(counts, pa.scalar(by, counts.type)))
     return pc.if_else(pc.equal(counts, -infinity), pa.scalar(-infinity - 1, counts.type), moved)
 
 
@@ -259,7 +260,8 @@ def _numerics(column: Any) -> Any:
     valid = decimals.is_valid()
     fits = pc.and_(pc.equal(high, pc.if_else(pc.less(low, 0), -1, 0)), pc.less_equal(pc.abs(low), most))
     if not digits or not pc.all(pc.or_(fits, pc.invert(valid))).as_py():
-        return _each(decimals, _numeric, pa.binary())
+        # Of more than 18 digits.
+        return _each(decimals, DecimalBinaryDumper(Decimal).dump, pa.binary())
     numbers = pc.multiply(pc.if_else(valid, low, None), factor)
     groups = list[Any]()
     left = pc.abs(numbers)
@@ -289,17 +291,3 @@ def _joined_digits(numbers: Any, groups: list[Any], *, scale: int) -> Any:
     ]
     length, weight = (_big_endian(part.cast(pa.int16()), "h") for part in (length, weight))
     return pc.binary_join_element_wise(length, weight, sign, shown, *written, _EMPTY)
-
-
-def _numeric(value: Decimal) -> bytes:
-    """Return one number of more than 18 digits."""
-    scale = -int(value.as_tuple().exponent)
-    number, groups = abs(int(value.scaleb(scale + -scale % 4, _EXACT))), list[int]()
-    while number:
-        number, group = divmod(number, _BASE)
-        groups.insert(0, group)
-    weight = len(groups) - 1 - -(-scale // 4)
-    while groups and not groups[-1]:
-        groups.pop()
-    head = len(groups), weight if groups else 0, 0x4000 if value < 0 else 0, scale
-    return struct.pack(f"!hhHh{len(groups)}h", *head, *groups)

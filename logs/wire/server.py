@@ -11,29 +11,27 @@ import contextlib
 import hmac
 import logging
 import secrets
+import socket
 import struct
-from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import psycopg
 from django.db import DEFAULT_DB_ALIAS, close_old_connections, connections
 
 from logs.wire import messages
 from logs.wire.access import Caller
-from logs.wire.catalog import Backend, Unavailable
-from logs.wire.messages import Body, Message, ProtocolError, Stream
+from logs.wire.catalog import Backend, NotPrepared, Unavailable
+from logs.wire.messages import LOST, Body, Message, ProtocolError, Stream
 from logs.wire.session import Session, failure_of
 from logs.wire.statements import Failure, with_quoted_columns
 from tenantadmin.lib.core.errors import ApiError
 from tenantadmin.lib.core.hosts import network_of
 
 if TYPE_CHECKING:
-    import socket
     import ssl
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from django.db.backends.base.base import BaseDatabaseWrapper
 
@@ -48,6 +46,8 @@ _SHARE: Final = 5
 STARTUP_SECONDS: Final = 15
 #: So many connections of one network may be signing in.
 STARTING_PER_NETWORK: Final = 20
+#: The same of all networks. One more ends the one that has taken longest.
+STARTING: Final = 200
 _BACKLOG: Final = 128
 #: What a client may set at the start; others are refused, as by SET.
 _SETTINGS: Final = frozenset(
@@ -56,58 +56,50 @@ _SETTINGS: Final = frozenset(
 _IGNORED: Final = frozenset({"user", "database", "client_encoding", "replication", "options"})
 _MAX_PROGRAM: Final = 64
 _TEXT: Final = 25
-_CONNECT_SECONDS: Final = 5
-
-
-@dataclass(slots=True)
-class _Connected:
-    """A session that a CancelRequest with its key may reach."""
-
-    secret: bytes
-    caller: Caller
-    backend: Backend
-    session: Session
+_INFER_SECONDS: Final = 5
 
 
 class WireServer:
     """The server of one process.
 
     Args:
+        prepare: makes the catalog. It is called again if the catalog server has lost it.
         tls: None serves without TLS, which is for loopback alone.
         connections: how many clients may be signed in.
         threads: how many statements and sign-ins run at a time.
     """
 
     def __init__(
-        self, catalog: Catalog, *, tls: ssl.SSLContext | None, connections: int, threads: int
+        self,
+        prepare: Callable[[], Catalog],
+        *,
+        tls: ssl.SSLContext | None,
+        connections: int,
+        threads: int,
     ) -> None:
-        self._catalog = catalog
+        self._prepare = prepare
+        self._catalog = prepare()
+        self._preparing = asyncio.Lock()
         self._tls = tls
         self._connections = connections
         self._databases: list[BaseDatabaseWrapper] = []
         self._threads = ThreadPoolExecutor(threads, "wire", initializer=self._begin_thread)
-        self._starting: Counter[str] = Counter()
-        self._connected: dict[int, _Connected] = {}
+        #: The networks of the clients that sign in, the first to come first.
+        self._starting: dict[asyncio.Task[None], str] = {}
+        #: Sessions that a CancelRequest may reach, by number, and what else it has to name.
+        self._connected: dict[int, tuple[Session, bytes]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def serve(self, listening: socket.socket) -> None:
         """Serve until the task is cancelled."""
-        listening.listen(_BACKLOG)
-        listening.setblocking(False)  # noqa: FBT003  # it takes no keyword
         loop = asyncio.get_running_loop()
+        # asyncio sets this on sockets alone that name their protocol. Without it, each answer waits 40 ms.
+        listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        server = await loop.create_server(lambda: _Protocol(self._accept), sock=listening, backlog=_BACKLOG)
         try:
-            while True:
-                try:
-                    connection, peer = await loop.sock_accept(listening)
-                except OSError as error:
-                    # Such as too many open files.
-                    logger.warning("A connection cannot be accepted: %s", error)
-                    await asyncio.sleep(0.1)
-                    continue
-                task = loop.create_task(self._handle(connection, str(peer[0])))
-                self._tasks.add(task)
-                task.add_done_callback(self._tasks.discard)
+            await loop.create_future()
         finally:
+            server.close()
             for task in self._tasks:
                 task.cancel()
             await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -124,97 +116,73 @@ class WireServer:
         database.inc_thread_sharing()
         self._databases.append(database)
 
-    async def _handle(self, connection: socket.socket, address: str) -> None:
-        """Serve one connection to its end."""
-        network, closing = network_of(address), contextlib.ExitStack()
-        closing.callback(connection.close)
-        if self._starting[network] >= STARTING_PER_NETWORK:
-            closing.close()
+    def _accept(self, protocol: _Protocol, stream: Stream, address: str) -> None:
+        """Serve a connection, unless its network has too many that sign in. If all have, end the oldest."""
+        network = network_of(address)
+        if list(self._starting.values()).count(network) >= STARTING_PER_NETWORK:
+            stream.close()
             return
+        if len(self._starting) >= STARTING:
+            oldest = next(iter(self._starting))
+            del self._starting[oldest]
+            oldest.cancel()
+        task = asyncio.create_task(self._handle(protocol, stream, address))
+        self._starting[task] = network
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(lambda ended: self._starting.pop(ended, None))
+
+    async def _handle(self, protocol: _Protocol, stream: Stream, address: str) -> None:
+        """Serve one connection to its end."""
         try:
-            with self._starting_up(network) as started:
-                async with asyncio.timeout(STARTUP_SECONDS) as startup:
-                    code, body, tls = await self._negotiate(connection)
-                    stream, gone = await _open(connection, tls)
-                    closing.callback(stream.close)
-                    if tls is not None:
-                        code, body = await stream.read_startup()
-
-                    def begin() -> None:
-                        started()
-                        startup.reschedule(None)
-
-                    await self._speak(
-                        stream, gone, code, body, address=address, is_safe=tls is self._tls, begin=begin
-                    )
-        except (OSError, TimeoutError, asyncio.IncompleteReadError, ProtocolError):
-            # The client is gone, too slow, or speaks something else.
-            pass
-        finally:
-            closing.close()
-
-    async def _speak(
-        self,
-        stream: Stream,
-        gone: asyncio.Event,
-        code: int,
-        body: bytes,
-        *,
-        address: str,
-        is_safe: bool,
-        begin: Callable[[], None],
-    ) -> None:
-        """Answer a startup message, and serve the session, which ``begin`` marks."""
-        try:
-            if code == messages.CANCEL_REQUEST:
-                await self._cancel(body)
-                return
-            if not is_safe:
-                raise Failure("28000", "TLS is needed here: sslmode=verify-full.")  # noqa: TRY301
-            backend, caller, welcome = await self._sign_in(stream, code, body, address)
-            begin()
-            await self._run_session(stream, backend, caller, gone, welcome)
+            async with asyncio.timeout(STARTUP_SECONDS):
+                started = await self._start(protocol, stream, address)
+            if started is not None:
+                self._starting.pop(cast("asyncio.Task[None]", asyncio.current_task()), None)
+                await self._run_session(stream, protocol.gone, *started)
         except (OSError, TimeoutError, asyncio.IncompleteReadError):
-            raise
-        except Failure as raised:
-            failure = raised
+            # The client is gone, or too slow.
+            pass
+        except Failure as failure:
+            await stream.end(failure.code, failure.text, failure.hint)
         except ProtocolError as error:
-            failure = Failure("08P01", str(error))
+            await stream.end("08P01", str(error))
         except Exception:
             logger.exception("A connection failed")
-            failure = Failure("XX000", "The service failed to answer.")
-        else:
-            return
-        await stream.send(messages.error(failure.code, failure.text, severity="FATAL", hint=failure.hint))
-        await stream.finish()
-
-    @contextlib.contextmanager
-    def _starting_up(self, network: str) -> Iterator[Callable[[], None]]:
-        """Count a connection that is signing in, until the block ends or the function is called."""
-        with contextlib.ExitStack() as counted:
-            self._starting[network] += 1
-            counted.callback(self._starting.subtract, [network])
-            yield counted.close
+            await stream.end("XX000", "The service failed to answer.")
+        finally:
+            stream.close()
 
     # The beginning -----------------------------------------------------------------------------
 
-    async def _negotiate(self, connection: socket.socket) -> tuple[int, bytes, ssl.SSLContext | None]:
-        """Return the first message that asks for no encryption, or how to encrypt before it is read.
+    async def _start(
+        self, protocol: _Protocol, stream: Stream, address: str
+    ) -> tuple[Backend, Caller, list[Message]] | None:
+        """Return a session's connection to the catalog server, caller and welcome; None if it is done."""
+        code, body, is_safe = await self._negotiate(protocol, stream)
+        if code == messages.CANCEL_REQUEST:
+            await self._cancel(body)
+            return None
+        if not is_safe:
+            raise Failure("28000", "TLS is needed here: sslmode=verify-full.")
+        return await self._sign_in(stream, code, body, address)
 
-        Exactly one message is read before TLS begins: what a client, or someone between, sends in plain text
-        behind it counts as a part of the handshake, and fails.
+    async def _negotiate(self, protocol: _Protocol, stream: Stream) -> tuple[int, bytes, bool]:
+        """Return the first message that asks for no encryption, and whether the connection is safe.
+
+        What a client, or someone between, sends in plain text behind the request for TLS is not read.
         """
-        loop = asyncio.get_running_loop()
-        connection.setblocking(False)  # noqa: FBT003  # it takes no keyword
-        while True:
-            code, rest = messages.read_code(await _receive(connection, 8))
-            body = await _receive(connection, rest)
+        read = 0
+        while (found := await stream.read_startup())[0] in {messages.SSL_REQUEST, messages.GSS_REQUEST}:
+            code, body = found
+            read += 8 + len(body)
             if code == messages.SSL_REQUEST and self._tls is not None:
-                await loop.sock_sendall(connection, b"S")
-                return code, body, self._tls
-            if code not in {messages.SSL_REQUEST, messages.GSS_REQUEST}:
-                return code, body, None
-            await loop.sock_sendall(connection, b"N")
+                if protocol.received > read:
+                    raise ProtocolError("Plain text follows the request for TLS.")
+                await stream.start_tls(self._tls)
+                return *await stream.read_startup(), True
+            await stream.send_bytes(b"N")
+        return *found, self._tls is None
 
     async def _sign_in(
         self, stream: Stream, code: int, body: bytes, address: str
@@ -243,11 +211,12 @@ class WireServer:
             )
         except ApiError as error:
             raise failure_of(error, is_fatal=True) from None
-        own = sum(one.caller.claims.subject == caller.claims.subject for one in self._connected.values())
+        subject = caller.claims.subject
+        own = sum(session.caller.claims.subject == subject for session, _ in self._connected.values())
         if own >= max(1, self._connections // _SHARE):
             raise Failure("53300", "You have too many connections. Close some.", is_fatal=True)
         try:
-            backend = await Backend.connect(self._catalog, {**settings, "client_encoding": "UTF8"})
+            backend = await self._connect({**settings, "client_encoding": "UTF8"})
         except Unavailable as error:
             logger.warning("The catalog server cannot be reached: %s", error)
             raise Failure(
@@ -257,13 +226,29 @@ class WireServer:
         welcome += [messages.parameter_status(name, value) for name, value in backend.parameters.items()]
         return backend, caller, welcome
 
+    async def _connect(self, settings: Mapping[str, str]) -> Backend:
+        """Connect to the catalog server. If it is another one than before, or restored, make the catalog."""
+        with contextlib.suppress(NotPrepared):
+            return await Backend.connect(self._catalog, settings)
+        async with self._preparing:
+            try:
+                # Another client may have had it made.
+                return await Backend.connect(self._catalog, settings)
+            except NotPrepared as error:
+                logger.warning("The catalog is made again: %s", error)
+            try:
+                self._catalog = await asyncio.to_thread(self._prepare)
+            except psycopg.Error as error:
+                raise Unavailable(str(error)) from error
+        return await Backend.connect(self._catalog, settings)
+
     async def _run_session(
-        self, stream: Stream, backend: Backend, caller: Caller, gone: asyncio.Event, welcome: list[Message]
+        self, stream: Stream, gone: asyncio.Event, backend: Backend, caller: Caller, welcome: list[Message]
     ) -> None:
         number, secret = secrets.randbits(31), secrets.token_bytes(4)
-        session = Session(stream, backend, caller, run=self._run, infer=partial(infer_types, self._catalog))
+        session = Session(stream, backend, caller, run=self._run, infer=self._infer)
         watching = asyncio.create_task(_cancel_when(gone, session))
-        self._connected[number] = _Connected(secret, caller, backend, session)
+        self._connected[number] = session, secret
         try:
             key = Message(b"K", struct.pack("!i", number) + secret)
             await stream.send(*welcome, key, Message(b"Z", b"I"))
@@ -276,16 +261,25 @@ class WireServer:
                 await backend.cancel()
             backend.close()
 
+    async def _infer(self, statement: str, oids: Sequence[int]) -> Sequence[int]:
+        """Return the types of a statement's parameters, as PostgreSQL sees them, or text."""
+        text, found = with_quoted_columns(statement).encode(), tuple[int, ...]()
+        with contextlib.suppress(*LOST, Unavailable):
+            async with asyncio.timeout(_INFER_SECONDS):
+                backend = await self._connect({"client_encoding": "UTF8"})
+                with contextlib.closing(backend):
+                    parse = b"\0" + text + struct.pack(f"!xH{len(oids)}I", len(oids), *oids)
+                    await backend.send(Message(b"P", parse), Message(b"D", b"S\0"), Message(b"S"))
+                    while (message := await backend.read()).kind != b"Z":
+                        if message.kind == b"t":
+                            found = Body(message.body).numbers("I")
+        return found if len(found) == len(oids) else [oid or _TEXT for oid in oids]
+
     async def _cancel(self, body: bytes) -> None:
         """End what the session with this key runs. A wrong key is not answered either."""
-        number, secret = body[:4], body[4:]
-        found = self._connected.get(int.from_bytes(number, "big"))
-        if found is None or not hmac.compare_digest(found.secret, secret):
-            return
-        if found.session.is_running:
-            found.session.cancel()
-        else:
-            await found.backend.cancel()
+        session, secret = self._connected.get(int.from_bytes(body[:4], "big"), (None, b""))
+        if session is not None and hmac.compare_digest(secret, body[4:]):
+            await session.cancel_statement()
 
     async def _run(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
         """Run a function that uses the database in a thread."""
@@ -300,51 +294,36 @@ class WireServer:
         return await asyncio.get_running_loop().run_in_executor(self._threads, call)
 
 
-async def _open(connection: socket.socket, tls: ssl.SSLContext | None) -> tuple[Stream, asyncio.Event]:
-    """Return the stream of a connection, and what is set when the client is gone."""
-    loop, gone, reader = asyncio.get_running_loop(), asyncio.Event(), asyncio.StreamReader()
-    protocol = _Protocol(reader, gone)
-    transport, _ = await loop.connect_accepted_socket(
-        lambda: protocol, connection, ssl=tls, ssl_handshake_timeout=STARTUP_SECONDS if tls else None
-    )
-    return Stream(reader, asyncio.StreamWriter(transport, protocol, reader, loop)), gone
-
-
 class _Protocol(asyncio.StreamReaderProtocol):
-    """Sets an event when the client closes the connection, also while nothing reads from it."""
+    """Counts what is received, and sets an event when the client is gone, also while nothing reads."""
 
-    def __init__(self, reader: asyncio.StreamReader, gone: asyncio.Event) -> None:
-        super().__init__(reader)
-        self._gone = gone
+    def __init__(self, accept: Callable[[_Protocol, Stream, str], None]) -> None:
+        self.received = 0
+        self.gone = asyncio.Event()
+        super().__init__(asyncio.StreamReader(), self._begin)
+        self._accept = accept
+
+    def _begin(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        peer = writer.get_extra_info("peername") or [""]
+        self._accept(self, Stream(reader, writer), str(peer[0]))
+
+    def data_received(self, data: bytes) -> None:
+        self.received += len(data)
+        super().data_received(data)
 
     def eof_received(self) -> bool:
-        self._gone.set()
+        self.gone.set()
         super().eof_received()
         return False
 
     def connection_lost(self, error: Exception | None) -> None:
-        self._gone.set()
+        self.gone.set()
         super().connection_lost(error)
 
 
 async def _cancel_when(gone: asyncio.Event, session: Session) -> None:
     await gone.wait()
     session.cancel()
-
-
-async def _receive(connection: socket.socket, count: int) -> bytes:
-    """Receive exactly ``count`` bytes.
-
-    Raises:
-        ConnectionResetError: the client has closed the connection.
-    """
-    data = b""
-    while len(data) < count:
-        piece = await asyncio.get_running_loop().sock_recv(connection, count - len(data))
-        if not piece:
-            raise ConnectionResetError
-        data += piece
-    return data
 
 
 def _settings_of(parameters: Mapping[str, str]) -> dict[str, str]:
@@ -365,18 +344,3 @@ def _settings_of(parameters: Mapping[str, str]) -> dict[str, str]:
     if parameters.get("replication", "false") not in {"false", "off", "no", "0"}:
         raise Failure("0A000", "There is no replication here.", is_fatal=True)
     return {name: value for name, value in settings.items() if name in _SETTINGS}
-
-
-def infer_types(catalog: Catalog, statement: str, oids: Sequence[int]) -> Sequence[int]:
-    """Return the types of a statement's parameters, as PostgreSQL sees them; text if it cannot read it."""
-    types = [oid or _TEXT for oid in oids]
-    with (
-        contextlib.suppress(psycopg.Error),
-        psycopg.connect(catalog.conninfo, autocommit=True, connect_timeout=_CONNECT_SECONDS) as connection,
-    ):
-        server = connection.pgconn
-        prepared = server.prepare(b"", with_quoted_columns(statement).encode(), oids)
-        described = server.describe_prepared(b"")
-        if not prepared.error_message and described.nparams == len(oids):
-            types = [oid or described.param_type(place) for place, oid in enumerate(oids)]
-    return types

@@ -14,24 +14,27 @@ from logs.wire.messages import Bind, Body, Message, ProtocolError, format_of
 from logs.wire.rows import fields_of, pack_lines, pack_rows
 from logs.wire.statements import (
     MAX_PARAMETERS,
-    Copy,
+    Action,
     Failure,
     count_parameters,
+    cursor_of,
     fill,
     find_deallocated,
     literal_of,
     null_of,
-    read_copy,
+    read_action,
     reads_log,
     require_catalog,
     split,
     words_of,
 )
-from tenantadmin.lib.core.errors import ApiError
+from tenantadmin.lib.core.errors import ApiError, RateLimited
 from tenantadmin.lib.core.serving import Disconnection
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Awaitable, Callable, Iterator, Sequence
+
+    import pyarrow as pa
 
     from logs.sql.protocol import QueryResult
     from logs.wire.access import Caller
@@ -42,10 +45,14 @@ if TYPE_CHECKING:
 IDLE_SECONDS: Final = 1800
 #: The same while the client has not read a result, which takes memory from others.
 UNREAD_SECONDS: Final = 120
-#: How long a client is served without a look at its rights.
+#: How long the catalog server is asked without a look at the client's rights and budget, and how long it may
+#: work meanwhile.
 _RIGHTS_SECONDS: Final = 60
+_UNPAID_SECONDS: Final = 0.1
 #: How long the catalog server may take to answer a message.
 CATALOG_SECONDS: Final = 15
+#: Characters of a statement.
+_LONG: Final = 2000
 #: Of one connection.
 _MAX_STATEMENTS: Final = 500
 _MAX_STATEMENT_BYTES: Final = 4 << 20
@@ -81,7 +88,7 @@ _ENDING: Final = frozenset({"28000", "28P01"})
 
 @dataclass(frozen=True, slots=True)
 class _Statement:
-    """A prepared statement that reads the log, and the types of its parameters."""
+    """A prepared statement over the log, and the types of its parameters."""
 
     text: str
     oids: tuple[int, ...] = ()
@@ -89,11 +96,10 @@ class _Statement:
 
 @dataclass(slots=True)
 class _Portal:
-    """A statement over the log with its values, and what was sent of its result."""
+    """A statement over the log with its values, or a cursor, and what was sent of its result."""
 
-    text: str
-    copy: Copy | None
-    formats: tuple[int, ...]
+    action: Action
+    formats: Sequence[int] = ()
     held: ExitStack = field(default_factory=ExitStack)
     result: QueryResult | None = None
     sent: int = 0
@@ -113,19 +119,23 @@ class Session:
         caller: Caller,
         *,
         run: Callable[..., Any],
-        infer: Callable[[str, Sequence[int]], Sequence[int]],
+        infer: Callable[[str, Sequence[int]], Awaitable[Sequence[int]]],
     ) -> None:
         self._client = client
         self._backend = backend
-        self._caller = caller
+        self.caller = caller
         self._run = run
         self._infer = infer
         #: By name; None stands for one of the catalog server.
         self._statements: dict[bytes, _Statement | None] = {}
         self._portals: dict[bytes, _Portal] = {}
+        #: For the client, when the rows are sent.
+        self._warnings: list[Message] = []
         self._skips = False
         self._running: Disconnection | None = None
-        self._looked_at = time.monotonic()
+        #: Seconds that the catalog server has worked since the budget was last asked, and when to ask again.
+        self._unpaid = 0.0
+        self._look_at = 0.0
 
     async def serve(self) -> None:
         """Answer the client until it leaves.
@@ -138,7 +148,7 @@ class Session:
             while (message := await self._read()).kind != b"X":
                 await self._answer(message)
         finally:
-            self._drop_portals()
+            self._drop(*self._portals)
 
     async def _read(self) -> Message:
         is_unread = any(portal.result and portal.result.batches for portal in self._portals.values())
@@ -149,42 +159,47 @@ class Session:
             raise Failure("57P05", "The connection was idle for too long.", is_fatal=True) from None
 
     def cancel(self) -> None:
-        """End the query that runs, if one does. Any thread may call this."""
+        """End the query of the log that runs, if one does."""
         if self._running is not None:
             self._running.set()
 
-    @property
-    def is_running(self) -> bool:
-        return self._running is not None
+    async def cancel_statement(self) -> None:
+        """End what runs."""
+        if self._running is not None:
+            self._running.set()
+        else:
+            await self._backend.cancel()
 
     async def _answer(self, message: Message) -> None:
         if message.kind == b"S":
             self._skips = False
+        elif self._skips:
+            return
+        try:
+            await self._take(message)
+        except Failure as failure:
+            if failure.is_fatal:
+                raise
+            await self._client.send(messages.error(failure.code, failure.text, hint=failure.hint))
+            self._skips = message.kind != b"Q"
+        if message.kind in b"QS":
             await self._sync()
-        elif not self._skips:
-            try:
-                await self._take(message)
-            except Failure as failure:
-                if failure.is_fatal:
-                    raise
-                await self._client.send(messages.error(failure.code, failure.text, hint=failure.hint))
-                self._skips = message.kind != b"Q"
-                if message.kind == b"Q":
-                    await self._sync()
 
     async def _take(self, message: Message) -> None:
         match message.kind:
             case b"Q":
-                await self._query(message)
+                await self._query(await self._text(Body(message.body).text()))
             case b"P":
                 await self._parse(message)
             case b"B":
                 await self._bind(message)
-            case b"D" | b"C":
-                await self._describe_or_close(message)
+            case b"D":
+                await self._describe(message)
+            case b"C":
+                await self._close(message)
             case b"E":
                 await self._execute(message)
-            case b"H" | b"d" | b"c" | b"f":
+            case b"S" | b"H" | b"d" | b"c" | b"f":
                 # Nothing waits for a Flush, and no COPY reads from the client.
                 pass
             case other:
@@ -194,12 +209,9 @@ class Session:
 
     async def _ask(self, message: Message) -> bool:
         """Send a message to the catalog server, and its answer to the client. Return False for an error."""
-        if time.monotonic() - self._looked_at > _RIGHTS_SECONDS:
-            try:
-                await self._run(self._caller.require_rights)
-            except ApiError as error:
-                raise failure_of(error, is_fatal=True) from error
-            self._looked_at = time.monotonic()
+        if message.kind != b"S" and (self._unpaid > _UNPAID_SECONDS or time.monotonic() > self._look_at):
+            await self._pay()
+        started = time.monotonic()
         flush = [] if message.kind in b"QS" else [Message(b"H")]
         ends, is_error = _ENDS[message.kind], False
         try:
@@ -215,73 +227,88 @@ class Session:
             raise Failure("57014", "The catalog server took too long.", is_fatal=True) from None
         except (asyncio.IncompleteReadError, ProtocolError) as error:
             raise Failure("57P01", "The catalog server has ended the session.", is_fatal=True) from error
-        if not is_error and message.kind not in b"QS":
+        finally:
+            self._unpaid += time.monotonic() - started
+        if not is_error and flush:
             await self._client.send(answer)
         self._skips = is_error and bool(flush)
         return not is_error
 
+    async def _pay(self) -> None:
+        """Look whether the client may still ask, and count what it has asked."""
+        # Until that succeeds, each statement looks.
+        unpaid, self._unpaid, self._look_at = self._unpaid, 0.0, 0.0
+        try:
+            await self._run(self.caller.pay, unpaid)
+        except ApiError as error:
+            raise failure_of(error, is_fatal=not isinstance(error, RateLimited)) from error
+        self._look_at = time.monotonic() + _RIGHTS_SECONDS
+
     async def _sync(self) -> None:
-        """Tell the client that a next statement may come. Outside of a transaction all portals end."""
+        """Tell the client that a next statement may come."""
         if not self._backend.is_synced:
             await self._ask(Message(b"S"))
-        if self._backend.status == b"I":
-            self._drop_portals()
+        self._end_transaction()
         await self._client.send(Message(b"Z", self._backend.status))
 
-    def _drop_portals(self) -> None:
-        while self._portals:
-            self._portals.popitem()[1].held.close()
+    def _end_transaction(self) -> None:
+        """End what ends with a transaction, unless one lasts."""
+        if self._backend.status == b"I":
+            self._drop(*(name for name, portal in self._portals.items() if not portal.action.is_held))
 
     # Statements --------------------------------------------------------------------------------
 
-    async def _query(self, message: Message) -> None:
+    async def _text(self, data: bytes) -> str:
+        """Return a statement. If it is long, a thread cuts it into parts, while others are served."""
+        text, started = _decode(data), time.monotonic()
+        if len(text) > _LONG:
+            await self._run(split, text)
+            self._unpaid += time.monotonic() - started
+        return text
+
+    def _is_over_log(self, statement: str) -> bool:
+        # ALL is no name; the portal without a name is no cursor.
+        return reads_log(statement) or (cursor_of(statement) or None) in self._portals
+
+    async def _query(self, text: str) -> None:
         """Run the statements of a simple query, one after the other, up to the first that fails."""
-        text = _decode(Body(message.body).text())
         self._drop(b"")
         statements = split(text)
-        if not any(map(reads_log, statements)):
-            for statement in statements:
-                require_catalog(statement)
-            if len(statements) == 1 and self._forget(statements[0]):
-                await self._client.send(messages.complete("DEALLOCATE"))
-            else:
-                await self._ask(message)
-            await self._sync()
-            return
+        if not statements:
+            await self._client.send(Message(b"I"))
         for statement in statements:
-            if not reads_log(statement):
-                require_catalog(statement)
-                if self._forget(statement):
-                    await self._client.send(messages.complete("DEALLOCATE"))
-                elif not await self._ask(Message(b"Q", statement.encode() + b"\0")):
-                    break
+            if self._is_over_log(statement):
+                portal = _Portal(read_action(statement))
+                with portal.held:
+                    if (described := await self._describe_rows(portal)).kind == b"T":
+                        await self._client.send(described)
+                    await self._act(portal)
                 continue
-            portal = _Portal(statement, read_copy(statement), ())
-            with portal.held:
-                if portal.copy is None:
-                    result = await self._fetch(portal)
-                    await self._client.send(messages.row_description(fields_of(result.columns), ()))
-                await self._send_rows(portal)
-        await self._sync()
+            require_catalog(statement)
+            if self._forget(statement):
+                await self._client.send(messages.complete("DEALLOCATE"))
+            elif not await self._ask(Message(b"Q", statement.encode() + b"\0")):
+                break
+            self._end_transaction()
 
     def _forget(self, statement: str) -> bool:
-        """Forget prepared statements that a statement deallocates. Return True if it is one over the log."""
-        name = find_deallocated(statement)
-        if name == b"" or words_of(statement)[:2] == ["discard", "all"]:
+        """Forget what a statement ends. Return True if the catalog server need not have it."""
+        name, is_all = find_deallocated(statement), words_of(statement)[:2] == ["discard", "all"]
+        if name == b"" or is_all:
             self._statements.clear()
-        elif name is not None:
-            return self._statements.pop(name, None) is not None
-        return False
+        if cursor_of(statement) == b"" or is_all:
+            self._drop(*self._portals)
+        return name is not None and self._statements.pop(name, None) is not None
 
     async def _parse(self, message: Message) -> None:
         body = Body(message.body)
-        name, text, oids = body.text(), _decode(body.text()), body.numbers("I")
+        name, text, oids = body.text(), await self._text(body.text()), body.numbers("I")
         if len(name) > _MAX_NAME or len(oids) > MAX_PARAMETERS:
             raise Failure("54000", f"A name has {_MAX_NAME} bytes, a statement {MAX_PARAMETERS} parameters.")
         known = sum(len(statement.text) for statement in self._statements.values() if statement)
         if len(self._statements) >= _MAX_STATEMENTS or known > _MAX_STATEMENT_BYTES:
             raise Failure("54000", "Too many statements are prepared. Close some.")
-        if not reads_log(text):
+        if not self._is_over_log(text):
             require_catalog(text)
             self._forget(text)
             if await self._ask(message):
@@ -292,11 +319,10 @@ class Session:
         statements = split(text)
         if len(statements) > 1:
             raise Failure("42601", "A prepared statement is one statement.")
-        copy = read_copy(statements[0])
         missing = count_parameters(text) - len(oids)
         if missing > 0 or 0 in oids:
-            inner = copy.statement if copy else statements[0]
-            oids = tuple(await self._run(self._infer, inner, (*oids, *[0] * missing)))
+            query = read_action(statements[0]).query
+            oids = tuple(await self._infer(query, (*oids, *[0] * missing)))
         self._statements[name] = _Statement(statements[0], oids)
         await self._client.send(Message(b"1"))
 
@@ -310,55 +336,57 @@ class Session:
             raise Failure(
                 "08P01", f"The statement has {len(statement.oids)} parameters, not {len(bind.values)}."
             )
-        if len(bind.portal) > _MAX_NAME:
-            raise Failure("42622", f"A name has {_MAX_NAME} bytes.")
-        if bind.portal and bind.portal in self._portals:
-            raise Failure("42P03", "There is a portal of this name already.")
-        if len(self._portals) >= _MAX_PORTALS:
-            raise Failure("54000", "Too many portals are open. Close some.")
         literals = [
             literal_of(value, oid, is_binary=format_of(bind.formats, place) == 1)
             for place, (value, oid) in enumerate(zip(bind.values, statement.oids, strict=True))
         ]
-        text = fill(statement.text, literals)
-        self._drop(bind.portal)
-        self._portals[bind.portal] = _Portal(text, read_copy(text), bind.result_formats)
+        portal = _Portal(read_action(fill(statement.text, literals)), bind.result_formats)
+        if not bind.portal:
+            self._drop(b"")
+        self._open(bind.portal, portal)
         await self._client.send(Message(b"2"))
 
-    def _drop(self, name: bytes) -> None:
-        if (portal := self._portals.pop(name, None)) is not None:
-            portal.held.close()
+    def _open(self, name: bytes, portal: _Portal) -> None:
+        if len(name) > _MAX_NAME:
+            raise Failure("42622", f"A name has {_MAX_NAME} bytes.")
+        if name in self._portals:
+            raise Failure("42P03", "There is a portal or a cursor of this name already.")
+        if len(self._portals) >= _MAX_PORTALS:
+            raise Failure("54000", "Too many portals are open. Close some.")
+        self._portals[name] = portal
 
-    async def _describe_or_close(self, message: Message) -> None:
+    def _drop(self, *names: bytes) -> None:
+        for name in names:
+            if (portal := self._portals.pop(name, None)) is not None:
+                portal.held.close()
+
+    async def _close(self, message: Message) -> None:
         kind, name = message.body[:1], Body(message.body[1:]).text()
-        is_portal = kind == b"P"
-        if message.kind == b"C":
-            found = self._portals.get(name) if is_portal else self._statements.pop(name, None)
-            if found is None:
-                await self._ask(message)
-                return
-            if is_portal:
-                self._drop(name)
+        is_here = name in self._portals if kind == b"P" else self._statements.get(name) is not None
+        if kind == b"P":
+            self._drop(name)
+        else:
+            self._statements.pop(name, None)
+        if is_here:
             await self._client.send(Message(b"3"))
-        elif is_portal and (portal := self._portals.get(name)) is not None:
-            if portal.copy is not None:
-                await self._client.send(Message(b"n"))
-                return
-            fields = fields_of((await self._fetch(portal)).columns)
-            await self._client.send(messages.row_description(fields, portal.formats))
-        elif not is_portal and (statement := self._statements.get(name)) is not None:
-            await self._describe(statement)
         else:
             await self._ask(message)
 
-    async def _describe(self, statement: _Statement) -> None:
-        described = Message(b"n")
-        if read_copy(statement.text) is None:
-            text = fill(statement.text, [null_of(oid) for oid in statement.oids])
-            with ExitStack() as held:
-                result = await self._over_log(self._caller.describe, text, held)
-            described = messages.row_description(fields_of(result.columns), ())
-        await self._client.send(messages.parameter_description(statement.oids), described)
+    async def _describe(self, message: Message) -> None:
+        kind, name = message.body[:1], Body(message.body[1:]).text()
+        if kind == b"P" and (portal := self._portals.get(name)) is not None:
+            await self._client.send(await self._describe_rows(portal))
+        elif kind == b"S" and (statement := self._statements.get(name)) is not None:
+            action = read_action(fill(statement.text, [null_of(oid) for oid in statement.oids]))
+            if action.verb == "SELECT":
+                with ExitStack() as held:
+                    result = await self._over_log(self.caller.describe, action.query, held)
+                described = messages.row_description(fields_of(result.columns), ())
+            else:
+                described = await self._describe_rows(_Portal(action))
+            await self._client.send(messages.parameter_description(statement.oids), described)
+        else:
+            await self._ask(message)
 
     async def _execute(self, message: Message) -> None:
         body = Body(message.body)
@@ -366,15 +394,14 @@ class Session:
         if portal is None:
             await self._ask(message)
         else:
-            await self._send_rows(portal, most=body.number("i"))
+            await self._act(portal, most=body.number("i"))
 
     # The log -----------------------------------------------------------------------------------
 
     async def _fetch(self, portal: _Portal) -> QueryResult:
         """Return the result of a portal, whose statement runs if it has not."""
         if portal.result is None:
-            text = portal.copy.statement if portal.copy else portal.text
-            portal.result = await self._over_log(self._caller.query, text, portal.held)
+            portal.result = await self._over_log(self.caller.query, portal.action.query, portal.held)
         return portal.result
 
     async def _over_log(self, ask: Callable[..., QueryResult], text: str, held: ExitStack) -> QueryResult:
@@ -389,57 +416,107 @@ class Session:
             self._running = None
         return result
 
-    async def _send_rows(self, portal: _Portal, *, most: int = 0) -> None:
-        """Send the next rows of a portal, at most ``most`` if that is not 0, and how it ends."""
-        result = await self._fetch(portal)
-        begun, copy, lead = portal.sent, portal.copy, b""
-        if copy is not None:
-            head, lead = _copy_head(result, copy)
-            await self._client.send_bytes(head)
-        end = min(result.row_count, begun + most) if most > 0 and copy is None else result.row_count
+    def _cursor(self, action: Action) -> _Portal:
+        if (cursor := self._portals.get(action.cursor)) is None or cursor.action.verb != "SELECT":
+            raise Failure("34000", f"There is no cursor {action.cursor.decode()!r}.")
+        return cursor
+
+    async def _describe_rows(self, portal: _Portal) -> Message:
+        shown = self._cursor(portal.action) if portal.action.verb == "FETCH" else portal
+        if shown.action.verb != "SELECT":
+            return Message(b"n")
+        fields = fields_of((await self._fetch(shown)).columns)
+        return messages.row_description(fields, shown.formats or portal.formats)
+
+    async def _act(self, portal: _Portal, *, most: int = 0) -> None:
+        """Do what a statement does. Of a SELECT, send at most ``most`` rows if that is not 0."""
+        action = portal.action
+        match action.verb:
+            case "SELECT":
+                count = await self._send_rows(portal, portal.formats, most if most > 0 else None)
+                if portal.result and portal.result.batches:
+                    await self._client.send(Message(b"s"))
+                    return
+                tag = f"SELECT {count}"
+            case "COPY":
+                tag = f"COPY {await self._copy(portal)}"
+            case "DECLARE":
+                await self._declare(action)
+                tag = "DECLARE CURSOR"
+            case "CLOSE":
+                self._drop(action.cursor)
+                tag = "CLOSE CURSOR"
+            case verb:
+                cursor = self._cursor(action)
+                formats = None if verb == "MOVE" else cursor.formats or portal.formats
+                tag = f"{verb} {await self._send_rows(cursor, formats, action.count)}"
+        warnings, self._warnings = self._warnings, []
+        await self._client.send(*warnings, messages.complete(tag))
+
+    async def _declare(self, action: Action) -> None:
+        if not action.is_held and self._backend.is_synced and self._backend.status == b"I":
+            raise Failure("25P01", "A cursor needs a transaction (BEGIN), or WITH HOLD.")
+        cursor = _Portal(replace(action, verb="SELECT"), (1,) if action.form == "binary" else ())
+        self._open(action.cursor, cursor)
+        try:
+            await self._fetch(cursor)
+        except Failure:
+            self._drop(action.cursor)
+            raise
+
+    async def _send_rows(self, portal: _Portal, formats: Sequence[int] | None, most: int | None) -> int:
+        """Send the next rows, or pass over them if there are no ``formats``. Return how many."""
+        result, begun = await self._fetch(portal), portal.sent
+        for batch in self._next(portal, result, most):
+            if formats is not None:
+                await self._client.send_bytes(pack_rows(result, batch, formats, kind=b"D"))
+            await asyncio.sleep(0)
+        return portal.sent - begun
+
+    async def _copy(self, portal: _Portal) -> int:
+        result, form = await self._fetch(portal), portal.action.form
+        head, lead = _copy_head(result, portal.action)
+        await self._client.send_bytes(head)
+        for batch in self._next(portal, result, None):
+            if form == "binary":
+                data = pack_rows(result, batch, (1,), kind=b"d")
+            else:
+                data = pack_lines(result, batch, is_csv=form == "csv")
+            await self._client.send_bytes(_led(data, lead))
+            lead = b""
+            await asyncio.sleep(0)
+        trailer = [Message(b"d", lead + b"\xff\xff")] if form == "binary" else []
+        await self._client.send(*trailer, Message(b"c"))
+        return result.row_count
+
+    def _next(self, portal: _Portal, result: QueryResult, most: int | None) -> Iterator[pa.RecordBatch]:
+        """Yield the next rows of a portal, at most ``most``. When all are sent, none are kept."""
+        end = result.row_count if most is None else min(result.row_count, portal.sent + most)
         at = 0
         for batch in result.batches:
             part = batch.slice(max(0, portal.sent - at), max(0, end - max(portal.sent, at)))
             at += batch.num_rows
             if part.num_rows:
-                await self._client.send_bytes(_led(_pack(result, part, portal), lead))
-                lead = b""
                 portal.sent += part.num_rows
-                await asyncio.sleep(0)
-        if portal.sent < result.row_count:
-            await self._client.send(Message(b"s"))
-            return
-        # Its rows are not needed any more.
-        portal.result = replace(result, batches=())
-        portal.held.close()
-        if copy is not None:
-            trailer = [Message(b"d", lead + b"\xff\xff")] if copy.form == "binary" else []
-            await self._client.send(*trailer, Message(b"c"))
-        if result.truncated:
-            text = f"The answer was cut at {result.row_count} rows: aggregate, or read fewer days."
-            await self._client.send(messages.warning("01004", text))
-        await self._client.send(messages.complete(f"{'COPY' if copy else 'SELECT'} {portal.sent - begun}"))
+                yield part
+        if portal.sent == result.row_count and result.batches:
+            portal.result = replace(result, batches=())
+            portal.held.close()
+            if result.truncated:
+                text = f"The answer was cut at {result.row_count} rows: aggregate, or read fewer days."
+                self._warnings.append(messages.warning("01004", text))
 
 
-def _pack(result: QueryResult, batch: Any, portal: _Portal) -> memoryview:
-    if portal.copy is None:
-        binary = [format_of(portal.formats, place) == 1 for place in range(len(result.columns))]
-        return pack_rows(result, batch, binary, kind=b"D")
-    if portal.copy.form == "binary":
-        return pack_rows(result, batch, [True] * len(result.columns), kind=b"d")
-    return pack_lines(result, batch, is_csv=portal.copy.form == "csv")
-
-
-def _copy_head(result: QueryResult, copy: Copy) -> tuple[bytes, bytes]:
+def _copy_head(result: QueryResult, action: Action) -> tuple[bytes, bytes]:
     """Return CopyOutResponse, with a line of names, and what begins the first CopyData of a binary COPY."""
-    count, is_binary = len(result.columns), copy.form == "binary"
+    count, is_binary = len(result.columns), action.form == "binary"
     formats = count.to_bytes(2, "big") + int(is_binary).to_bytes(2, "big") * count
     head = Message(b"H", bytes([is_binary]) + formats).pack()
     if is_binary:
         return head, b"PGCOPY\n\xff\r\n\0" + bytes(8)
-    if copy.has_header:
+    if action.has_header:
         names = [f'"{column.name.replace(chr(34), chr(34) * 2)}"' for column in result.columns]
-        head += Message(b"d", ("," if copy.form == "csv" else "\t").join(names).encode() + b"\n").pack()
+        head += Message(b"d", ("," if action.form == "csv" else "\t").join(names).encode() + b"\n").pack()
     return head, b""
 
 

@@ -8,10 +8,14 @@ from __future__ import annotations
 
 import re
 import struct
-import uuid
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
+
+import psycopg
+from psycopg.types import datetime, numeric
+from psycopg.types.bool import BoolBinaryLoader
+from psycopg.types.uuid import UUIDBinaryLoader
 
 from logs.columns import COLUMNS
 from logs.queries import parts_of
@@ -21,7 +25,9 @@ from logs.sql.view import LOG_VIEWS, fold
 from logs.wire import rows
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Sequence
+
+    from psycopg.adapt import Loader
 
 
 class Failure(Exception):
@@ -54,25 +60,35 @@ _WRITTEN_WITH_CAPITALS: Final = {fold(column.name): column.name for column in CO
 
 #: Of one statement.
 MAX_PARAMETERS: Final = 1000
+#: How many statements are remembered with their parts, each of which may take megabytes.
+_REMEMBERED: Final = 4
 #: What PostgreSQL takes for space. Other space of Unicode is a part of names to it.
 _SPACE: Final = " \t\n\r\f\v"
 
 
-def split(text: str) -> list[str]:
+@lru_cache(maxsize=_REMEMBERED)
+def _parts(statement: str) -> tuple[tuple[str, str], ...]:
+    """Return the parts of a statement, which many look at: to cut 64 KiB takes a tenth of a second."""
+    return tuple(parts_of(statement))
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _tokens(statement: str) -> tuple[tuple[str, str], ...]:
+    """Return the parts of a statement without comments and space."""
+    return tuple((kind, part) for kind, part in _parts(statement) if kind != "comment" and part.strip(_SPACE))
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def split(text: str) -> tuple[str, ...]:
     """Return the statements of a text, without empty ones."""
-    found, current = [], ""
-    for kind, part in parts_of(text):
+    found, current = [], list[str]()
+    for kind, part in (*_parts(text), ("", ";")):
         if part == ";" and kind == "":
-            found.append(current)
-            current = ""
+            found.append("".join(current))
+            current = []
         else:
-            current += part
-    return [one for one in (*found, current) if any(True for _ in _tokens(one))]
-
-
-def _tokens(statement: str) -> Iterator[tuple[str, str]]:
-    """Yield the parts of a statement without comments and space."""
-    return ((kind, part) for kind, part in parts_of(statement) if kind != "comment" and part.strip(_SPACE))
+            current.append(part)
+    return tuple(statement for statement in found if _tokens(statement))
 
 
 def words_of(statement: str) -> list[str]:
@@ -83,7 +99,7 @@ def words_of(statement: str) -> list[str]:
 def reads_log(statement: str) -> bool:
     """Return True if a name in a statement is a view of the log. Texts, as catalog queries have, are none."""
     return any(
-        kind in {"word", "name"} and fold(part.strip('"')) in LOG_VIEWS for kind, part in parts_of(statement)
+        kind in {"word", "name"} and fold(part.strip('"')) in LOG_VIEWS for kind, part in _parts(statement)
     )
 
 
@@ -114,46 +130,97 @@ def require_catalog(statement: str) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Copy:
-    """``COPY (SELECT …) TO STDOUT``: the statement in it, and ``text``, ``csv`` or ``binary``."""
+class Action:
+    """What a statement over the log does.
 
-    statement: str
-    form: str
-    has_header: bool
+    Attributes:
+        verb: ``SELECT``, ``COPY``, ``DECLARE``, ``FETCH``, ``MOVE`` or ``CLOSE``.
+        query: the statement that reads the log.
+        form: ``text``, ``csv`` or ``binary``, of a COPY and of a cursor.
+        has_header: a COPY begins with the names of the columns.
+        cursor: the cursor's name.
+        is_held: the cursor outlives its transaction.
+        count: how many rows a FETCH or a MOVE asks for; None for all.
+    """
+
+    verb: str
+    query: str = ""
+    form: str = "text"
+    has_header: bool = False
+    cursor: bytes = b""
+    is_held: bool = False
+    count: int | None = None
 
 
-def read_copy(statement: str) -> Copy | None:
-    """Return the COPY of a statement, or None if it is none.
+def cursor_of(statement: str) -> bytes | None:
+    """Return the name of the cursor that a FETCH, MOVE or CLOSE names; None for another statement."""
+    tokens = _tokens(statement)
+    is_use = len(tokens) > 1 and tokens[0][1].lower() in {"fetch", "move", "close"}
+    return _name_of(*tokens[-1]) if is_use else None
+
+
+def read_action(statement: str) -> Action:
+    """Return what a statement does that reads the log, or names a cursor over it.
 
     Raises:
-        Failure: it is none that is supported.
+        Failure: it is a COPY that is not supported, or a FETCH that goes back.
     """
     words = words_of(statement)
-    if words[:1] != ["copy"]:
-        return None
+    match words[:1]:
+        case ["copy"]:
+            return _read_copy(statement)
+        case ["declare"]:
+            return _read_declare(statement)
+        case ["fetch" | "move" | "close" as verb] if cursor := cursor_of(statement):
+            direction = "".join(word for word in words[1:-1] if word not in {"from", "in"})
+            known = re.fullmatch(r"(?:forward)?([1-9][0-9]{0,17}|all)?|next", direction)
+            if known is None:
+                raise Failure("55000", f"A cursor over the log only goes forward: FETCH n FROM {words[-1]}.")
+            count = None if known[1] == "all" else int(known[1] or 1)
+            return Action(verb.upper(), cursor=cursor, count=count)
+    return Action("SELECT", statement)
+
+
+def _read_declare(statement: str) -> Action:
+    parts = _parts(statement)
+    end = next((n for n, part in enumerate(parts) if part[0] == "word" and part[1].lower() == "for"), 0)
+    tokens = list(_tokens("".join(part for _, part in parts[:end])))
+    options = [part.lower() for _, part in tokens[2:]]
+    if "cursor" not in options:
+        raise Failure("42601", "Write DECLARE name CURSOR FOR SELECT ….")
+    return Action(
+        "DECLARE",
+        "".join(part for _, part in parts[end + 1 :]),
+        form="binary" if "binary" in options else "text",
+        cursor=_name_of(*tokens[1]),
+        is_held=options[-2:] == ["with", "hold"],
+    )
+
+
+def _read_copy(statement: str) -> Action:
     depth, inside, rest = 0, "", list[str]()
-    for kind, part in list(parts_of(statement)):
+    for kind, part in _parts(statement):
         depth -= kind == "" and part == ")" and not rest
         if depth > 0:
             inside += part
         elif inside and kind != "comment" and part.strip(_SPACE):
             rest.append(part.strip("\"'").lower())
         depth += kind == "" and part == "(" and not rest
-    options = [word for word in rest[1:] if word not in {"(", ")", ",", "with", "format", "true", "on"}]
-    is_known = rest[:3] == [")", "to", "stdout"] and {*options} <= {
-        "to",
-        "stdout",
-        "text",
-        "csv",
-        "binary",
-        "header",
-    }
-    if words[1] != "(" or not is_known:
+    options = {*rest[3:]} - {"(", ")", ",", "with", "format", "true", "on"}
+    is_known = rest[:3] == [")", "to", "stdout"] and options <= {"text", "csv", "binary", "header"}
+    if words_of(statement)[1] != "(" or not is_known:
         raise Failure(
             "0A000", "Write COPY (SELECT …) TO STDOUT, with FORMAT text, csv or binary, and HEADER."
         )
-    form = next((word for word in options if word in {"csv", "binary"}), "text")
-    return Copy(inside, form, "header" in options)
+    form = next((form for form in ("csv", "binary") if form in options), "text")
+    return Action("COPY", inside, form, has_header="header" in options)
+
+
+def _name_of(kind: str, part: str) -> bytes:
+    """Return a name as PostgreSQL keeps it. ALL, which is no name, is empty."""
+    if kind == "name":
+        return part[1:-1].replace('""', '"').encode()
+    return b"" if part.lower() == "all" else part.lower().encode()
 
 
 # Values -----------------------------------------------------------------------------------------
@@ -161,19 +228,12 @@ def read_copy(statement: str) -> Copy | None:
 
 def without_schema(statement: str) -> str:
     """Return a statement that names the views of the log as `POST /query` does, without ``public.``."""
-    name = r'(?:"(?:proxy_logs|proxy_logs_time)"|(?i:proxy_logs_time|proxy_logs)\b)'
-    found, parts = "", list(parts_of(statement))
-    for place, (kind, part) in enumerate(parts):
-        following = "".join(text for _, text in parts[place + 1 : place + 3])
-        if (
-            kind in {"word", "name"}
-            and part.strip('"').lower() == "public"
-            and re.match(rf"\.{name}", following)
-        ):
-            parts[place + 1] = ("", "")
-        else:
-            found += part
-    return found
+    parts = [part for _, part in _parts(statement)]
+    names = [fold(part.strip('"')) for part in parts]
+    for place in range(len(parts) - 2):
+        if names[place : place + 2] == ["public", "."] and names[place + 2] in LOG_VIEWS:
+            parts[place : place + 2] = "", ""
+    return "".join(parts)
 
 
 def _number_of(positional: str) -> int:
@@ -189,7 +249,7 @@ def count_parameters(statement: str) -> int:
     Raises:
         Failure: there is no such parameter, or it is above `MAX_PARAMETERS`.
     """
-    return max((_number_of(part) for kind, part in parts_of(statement) if kind == "positional"), default=0)
+    return max((_number_of(part) for kind, part in _parts(statement) if kind == "positional"), default=0)
 
 
 def fill(statement: str, literals: Sequence[str]) -> str:
@@ -199,7 +259,7 @@ def fill(statement: str, literals: Sequence[str]) -> str:
         Failure: it becomes too long.
     """
     filled, size = [], 0
-    for kind, part in parts_of(statement):
+    for kind, part in _parts(statement):
         filled.append(literals[_number_of(part) - 1] if kind == "positional" else part)
         size += len(filled[-1])
         if size > MAX_STATEMENT_BYTES:
@@ -210,12 +270,9 @@ def fill(statement: str, literals: Sequence[str]) -> str:
 def find_deallocated(statement: str) -> bytes | None:
     """Return the name of the prepared statement that ``DEALLOCATE`` names; empty for ALL, None for another
     statement."""
-    tokens = list(_tokens(statement))
-    if not tokens or tokens[0][1].lower() != "deallocate":
-        return None
-    kind, part = tokens[-1]
-    name = part[1:-1].replace('""', '"') if kind == "name" else part.lower()
-    return b"" if kind != "name" and name == "all" else name.encode()
+    tokens = _tokens(statement)
+    is_one = bool(tokens) and tokens[0][1].lower() == "deallocate"
+    return _name_of(*tokens[-1]) if is_one else None
 
 
 def with_quoted_columns(statement: str) -> str:
@@ -224,59 +281,29 @@ def with_quoted_columns(statement: str) -> str:
         quote_name(_WRITTEN_WITH_CAPITALS.get(fold(part), part))
         if kind == "word" and fold(part) in _WRITTEN_WITH_CAPITALS
         else part
-        for kind, part in parts_of(statement)
+        for kind, part in _parts(statement)
     )
 
 
-def _since_2000(micros: int) -> str:
-    return (datetime(2000, 1, 1, tzinfo=UTC) + timedelta(microseconds=micros)).isoformat(" ")
-
-
-def _unpacked(code: str) -> Callable[[bytes], str]:
-    def read(data: bytes) -> str:
-        (value,) = struct.unpack(f"!{code}", data)
-        return str(value)
-
-    return read
-
-
+#: Of each type of a value: DuckDB's name, and psycopg's reader of its binary format in Python, which checks
+#: the size. Text needs neither.
+_VALUES: Final[dict[int, tuple[str, type[Loader] | None]]] = {
+    **dict.fromkeys((0, 18, 19, 25, 705, 1042, 1043), ("", None)),
+    rows.BOOL.oid: ("BOOLEAN", BoolBinaryLoader),
+    rows.INT2.oid: ("SMALLINT", numeric.Int2BinaryLoader),
+    rows.INT4.oid: ("INTEGER", numeric.Int4BinaryLoader),
+    rows.INT8.oid: ("BIGINT", numeric.Int8BinaryLoader),
+    rows.FLOAT4.oid: ("FLOAT", numeric.Float4BinaryLoader),
+    rows.FLOAT8.oid: ("DOUBLE", numeric.Float8BinaryLoader),
+    rows.NUMERIC.oid: ("NUMERIC", numeric.NumericBinaryLoader),
+    rows.DATE.oid: ("DATE", datetime.DateBinaryLoader),
+    rows.TIMESTAMP.oid: ("TIMESTAMP", datetime.TimestampBinaryLoader),
+    rows.TIMESTAMPTZ.oid: ("TIMESTAMPTZ", datetime.TimestamptzBinaryLoader),
+    rows.UUID.oid: ("UUID", UUIDBinaryLoader),
+    rows.JSON.oid: ("JSON", None),
+}
 #: Of a NUMERIC, in digits of base 10,000.
 _MOST_DIGITS: Final = 25
-
-
-def _numeric(data: bytes) -> str:
-    count, weight, sign, scale = struct.unpack_from("!HhHH", data)
-    exponent = 4 * (weight + 1 - count)
-    if sign not in {0, 0x4000} or count > _MOST_DIGITS or abs(exponent) + count > 100:
-        raise ValueError(data)
-    number = 0
-    for digit in struct.unpack_from(f"!{count}H", data, 8):
-        number = number * 10_000 + digit
-    digits = str(number * 10 ** max(exponent, 0)).rjust(1 - min(exponent, 0), "0")
-    whole, fraction = digits[: len(digits) + min(exponent, 0)], digits[len(digits) + min(exponent, 0) :]
-    return f"{'-' if sign else ''}{whole}.{fraction[:scale].ljust(1, '0')}"
-
-
-def _utf8(data: bytes) -> str:
-    return data.decode()
-
-
-#: Of each type of a value: DuckDB's name, and how its binary format is read. Text needs no cast.
-_VALUES: Final[dict[int, tuple[str, Callable[[bytes], str]]]] = {
-    **dict.fromkeys((0, 18, 19, 25, 705, 1042, 1043), ("", _utf8)),
-    rows.BOOL.oid: ("BOOLEAN", lambda data: str(data != b"\0")),
-    rows.INT2.oid: ("SMALLINT", _unpacked("h")),
-    rows.INT4.oid: ("INTEGER", _unpacked("i")),
-    rows.INT8.oid: ("BIGINT", _unpacked("q")),
-    rows.FLOAT4.oid: ("FLOAT", _unpacked("f")),
-    rows.FLOAT8.oid: ("DOUBLE", _unpacked("d")),
-    rows.NUMERIC.oid: ("NUMERIC", _numeric),
-    rows.DATE.oid: ("DATE", lambda data: _since_2000(struct.unpack("!i", data)[0] * 86_400_000_000)[:10]),
-    rows.TIMESTAMP.oid: ("TIMESTAMP", lambda data: _since_2000(struct.unpack("!q", data)[0])[:26]),
-    rows.TIMESTAMPTZ.oid: ("TIMESTAMPTZ", lambda data: _since_2000(struct.unpack("!q", data)[0])),
-    rows.UUID.oid: ("UUID", lambda data: str(uuid.UUID(bytes=data))),
-    rows.JSON.oid: ("JSON", _utf8),
-}
 
 
 def null_of(oid: int) -> str:
@@ -291,12 +318,12 @@ def literal_of(value: bytes | None, oid: int, *, is_binary: bool) -> str:
     Raises:
         Failure: its type is not known here, or it is none of its type.
     """
-    name, read = _type_of_value(oid)
+    name, loader = _type_of_value(oid)
     if value is None:
         return "NULL"
     try:
-        text = read(value) if is_binary else value.decode()
-    except (ValueError, OverflowError, struct.error) as error:
+        text = _text_of(value, oid, loader) if is_binary and loader else value.decode()
+    except (ValueError, OverflowError, struct.error, IndexError, psycopg.DataError) as error:
         raise Failure("22P03", "A value is not of its type.") from error
     if name != "NUMERIC":
         return f"CAST({quote_text(text)} AS {name})" if name else quote_text(text)
@@ -305,7 +332,16 @@ def literal_of(value: bytes | None, oid: int, *, is_binary: bool) -> str:
     return f"CAST({quote_text(text)} AS DOUBLE)"
 
 
-def _type_of_value(oid: int) -> tuple[str, Callable[[bytes], str]]:
+def _text_of(value: bytes, oid: int, loader: type[Loader]) -> str:
+    if loader is numeric.NumericBinaryLoader:
+        count, weight, _, scale = struct.unpack_from("!HhHH", value)
+        if count > _MOST_DIGITS or len(value) != 8 + 2 * count or max(abs(weight), scale // 4) > _MOST_DIGITS:
+            raise ValueError(value)
+        return f"{loader(oid).load(value):f}"
+    return str(loader(oid).load(value))
+
+
+def _type_of_value(oid: int) -> tuple[str, type[Loader] | None]:
     if oid not in _VALUES:
         raise Failure(
             "0A000", f"A value of the type with the OID {oid} cannot be sent here: cast it to text."

@@ -48,7 +48,7 @@ def run(*command: str | Path, **environment: str) -> str:
 @pytest.mark.parametrize(
     ("driver", "environment", "expected"),
     [
-        ("psycopg", "postgresql", {"count": COUNTS, "sum": SUMS}),
+        ("psycopg", "postgresql", {"count": COUNTS, "sum": SUMS, "cursor": 6}),
         ("psycopg2", "postgresql", {"count": COUNTS, "sum": SUMS}),
         (
             "asyncpg",
@@ -60,6 +60,7 @@ def run(*command: str | Path, **environment: str) -> str:
             "postgresql",
             {
                 "count": COUNTS,
+                "pages": [4, 2],
                 "tables": ["proxy_logs"],
                 "views": ["proxy_logs_time"],
                 "columns": 52,
@@ -68,12 +69,43 @@ def run(*command: str | Path, **environment: str) -> str:
         ),
         ("adbc", "postgresql", {"count": COUNTS, "sum": SUMS, "shape": [6, 54]}),
         ("connectorx", "readers", {"binary": COUNTS, "csv": COUNTS, "cursor": COUNTS}),
+        (
+            "ibis",
+            "readers",
+            {
+                "count": COUNTS,
+                "days": ["2026-03-01", "2026-03-02", "2026-03-03"],
+                "pages": [4, 2],
+                "tables": ["proxy_logs", "proxy_logs_time"],
+            },
+        ),
+        (
+            "harlequin",
+            "readers",
+            {"count": COUNTS, "columns": {"proxy_logs": 52, "proxy_logs_time": 54}},
+        ),
     ],
 )
 def test_python(filled: Scene, driver: str, environment: str, expected: dict[str, Any]) -> None:  # noqa: F811
     python = DRIVERS / environment / "bin/python"
     found = json.loads(run(python, SCRIPTS / "log.py", driver, json.dumps(place(filled))).splitlines()[-1])
     assert found == expected
+
+
+@pytest.mark.skipif(not (DRIVERS / "odbc/stamp").is_file(), reason="no Debian")
+def test_odbc(filled: Scene) -> None:  # noqa: F811
+    libraries = DRIVERS / "odbc/lib"
+    there = json.dumps({**place(filled), "driver": str(libraries / "odbc/psqlodbcw.so")})
+    python = DRIVERS / "readers/bin/python"
+    found = json.loads(run(python, SCRIPTS / "log.py", "odbc", there, LD_LIBRARY_PATH=str(libraries)))
+    expected = {
+        "tables": ["proxy_logs", "proxy_logs_time"],
+        "columns": 54,
+        "count": COUNTS,
+        "sum": SUMS,
+        "pages": [2, 4],
+    }
+    assert found == {"plain": expected, "cursor": expected}
 
 
 @pytest.mark.skipif(not (DRIVERS / "node/node_modules").is_dir(), reason="no npm")

@@ -44,7 +44,11 @@ def psycopg(place):
         for _ in range(8):
             rows = connection.execute(COUNT.format("%s"), ["u2"]).fetchall()
         sums = connection.cursor(binary=True).execute(SUM).fetchall()
-        return {"count": texts(rows), "sum": texts(sums)}
+        with connection.cursor("pages", binary=True) as cursor:
+            cursor.itersize = 4
+            cursor.execute("SELECT day FROM proxy_logs")
+            days = len(list(cursor))
+        return {"count": texts(rows), "sum": texts(sums), "cursor": days}
 
 
 def asyncpg(place):
@@ -84,7 +88,10 @@ def sqlalchemy(place):
     statement = select(logs.c.userName, func.count()).where(logs.c.userName != "u2").group_by(logs.c.userName)
     with engine.connect() as connection:
         rows = connection.execute(statement.order_by(logs.c.userName)).all()
+        pages = connection.execution_options(yield_per=4).execute(select(logs.c.day)).partitions()
+        sizes = [len(page) for page in pages]
     return {
+        "pages": sizes,
         "count": texts(rows),
         "tables": found.get_table_names(),
         "views": found.get_view_names(),
@@ -119,6 +126,76 @@ def connectorx(place):
         address = uri(place).replace("verify-full", "require")
         table = connectorx.read_sql(address, COUNT.format("'u2'"), protocol=protocol, return_type="arrow")
         found[protocol] = texts(row.values() for row in table.to_pylist())
+    return found
+
+
+def ibis(place):
+    import ibis
+
+    connection = ibis.postgres.connect(
+        host=place["host"],
+        port=place["port"],
+        user="anyone",
+        password=place["password"],
+        database=place["database"],
+        sslmode="verify-full",
+        sslrootcert=place["authority"],
+    )
+    logs = connection.table("proxy_logs_time")
+    most = logs.filter(logs.userName != "u2")
+    counts = most.group_by("userName").agg(n=most.count()).order_by("userName")
+    days = logs.group_by(day=logs.time.truncate("D")).agg(n=logs.count()).order_by("day")
+    batches = logs.select("time", "day").to_pyarrow_batches(chunk_size=4)
+    return {
+        "count": texts(row.values() for row in counts.to_pyarrow().to_pylist()),
+        "days": [str(day.date()) for day in days.execute()["day"]],
+        "pages": [batch.num_rows for batch in batches],
+        "tables": connection.list_tables(),
+    }
+
+
+def harlequin(place):
+    from harlequin_postgres.adapter import HarlequinPostgresAdapter
+
+    connection = HarlequinPostgresAdapter(conn_str=(uri(place),)).connect()
+    ((name,),) = connection.execute("SELECT current_database()").fetchall()
+    (database,) = (database for database in connection.get_catalog().items if database.label == name)
+    (schema,) = (schema for schema in database.fetch_children() if schema.label == "public")
+    return {
+        "count": texts(connection.execute(COUNT.format("'u2'")).fetchall()),
+        "columns": {table.label: len(table.fetch_children()) for table in schema.fetch_children()},
+    }
+
+
+def odbc(place):
+    """The driver under Excel, Power BI and Tableau on Linux, with and without cursors of the server."""
+    import pyodbc
+
+    found = {}
+    for name, more in (("plain", {}), ("cursor", {"UseDeclareFetch": 1, "Fetch": 4})):
+        options = {
+            "Driver": place["driver"],
+            "Server": place["host"],
+            "Port": place["port"],
+            "Database": place["database"],
+            "Uid": "anyone",
+            "Pwd": place["password"],
+            "SSLmode": "verify-full",
+            "pqopt": f"{{sslrootcert={place['authority']}}}",
+            **more,
+        }
+        text = ";".join(f"{key}={value}" for key, value in options.items())
+        with pyodbc.connect(text) as connection, connection.cursor() as cursor:
+            found[name] = {
+                "tables": [row.table_name for row in cursor.tables(schema="public")],
+                "columns": len(list(cursor.columns(table="proxy_logs_time"))),
+                "count": texts(cursor.execute(COUNT.format("?"), "u2").fetchall()),
+                "sum": texts(cursor.execute(SUM).fetchall()),
+                "pages": [
+                    len(cursor.execute("SELECT * FROM proxy_logs").fetchmany(2)),
+                    len(cursor.fetchall()),
+                ],
+            }
     return found
 
 

@@ -8,6 +8,7 @@ import threading
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
+from functools import partial
 from socket import create_server
 from typing import TYPE_CHECKING, Any
 
@@ -46,6 +47,17 @@ class Scene:
     @property
     def database(self) -> str:
         return str(self.world.tenant.pk)
+
+    def connect_past(self) -> psycopg.Connection[Any]:
+        """Connect to the catalog server, past the port, as the role."""
+        there = self.catalog
+        return psycopg.connect(
+            host=there.host,
+            port=there.port,
+            dbname=there.database,
+            user=there.database,
+            password=there.password,
+        )
 
     def connect(self, **options: Any) -> psycopg.Connection[Any]:
         """Connect with psycopg, by TLS."""
@@ -110,13 +122,12 @@ def serving(server: WireServer) -> Iterator[int]:
 def make_scene(folder: Path) -> Iterator[Scene]:
     world = factories.make_world()
     tls, authority = make_certificate(folder)
-    catalog = prepare_catalog(
-        {**connection.settings_dict, "OPTIONS": {}}, secret=settings.SECRET_KEY, connections=60
-    )
-    server = WireServer(catalog, tls=tls, connections=50, threads=16)
+    catalog = {**connection.settings_dict, "OPTIONS": {}}
+    prepare = partial(prepare_catalog, catalog, secret=settings.SECRET_KEY, connections=60)
+    server = WireServer(prepare, tls=tls, connections=50, threads=16)
     password = factories.pat_secret(world.member, Scope.LOGS_QUERY, tenants=[str(world.tenant.pk)])
     with serving(server) as port:
-        yield Scene(port, catalog, server, world, password, authority)
+        yield Scene(port, prepare(), server, world, password, authority)
 
 
 @pytest.fixture

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import socket
 import struct
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import psycopg
 import pytest
@@ -12,12 +14,14 @@ from django.db import connection
 
 from accounts.access.credentials import end_pat
 from accounts.access.scopes import Scope
+from accounts.budgets import use_budget
 from accounts.models import PersonalAccessToken
 from logs import queries
 from logs.models import QueryRun
 from logs.sql.protocol import EngineUnavailable, QueryCancelled
 from logs.wire import server
 from logs.wire.messages import MAX_MESSAGE, Message, pack_startup
+from tenantadmin.lib.http.budgets import QUERY
 from tests import factories
 from tests.logs.wire.raw import Raw, cancel, states
 
@@ -46,9 +50,8 @@ def test_a_startup_that_is_malformed_ends_the_connection(scene: Scene, startup: 
 def test_what_follows_the_request_for_tls_in_plain_text_is_not_taken_for_a_startup(scene: Scene) -> None:
     with Raw(scene, tls=False) as raw:
         raw.socket.sendall(struct.pack("!ii", 8, 80877103) + pack_startup({"user": "x"}))
-        assert raw.socket.recv(1) == b"S"
-        # An alert of TLS, or the end: not the question for a password.
-        assert raw.socket.recv(1) in {b"", b"\x15"}
+        assert states([raw.read()]) == ["08P01"]
+        assert raw.is_closed()
 
 
 def test_without_tls_nobody_is_asked_for_a_password(scene: Scene) -> None:
@@ -64,6 +67,18 @@ def test_a_network_has_so_many_startups_at_a_time(scene: Scene, monkeypatch: pyt
         assert refused.is_closed()
     for raw in waiting:
         raw.socket.close()
+
+
+def test_a_thousand_startups_that_never_end_keep_nobody_out(scene: Scene) -> None:
+    """From fifty networks. Each new one ends the oldest, so that who signs in at once is served."""
+    with contextlib.ExitStack() as waiting:
+        for number in range(1000):
+            source = f"127.0.1.{number // server.STARTING_PER_NETWORK + 1}", 0
+            address = "127.0.0.1", scene.port
+            waiting.enter_context(socket.create_connection(address, timeout=20, source_address=source))
+        with scene.connect() as connection:
+            assert connection.execute("SELECT count(*) FROM proxy_logs").fetchone() == (0,)
+        assert len(scene.server._starting) <= server.STARTING
 
 
 def test_a_client_that_does_not_finish_its_startup_is_closed(
@@ -190,6 +205,17 @@ def engine(monkeypatch: pytest.MonkeyPatch) -> Waiting:
     return made
 
 
+def test_a_describe_can_be_cancelled(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = Waiting()
+    monkeypatch.setattr(queries, "get_engine", lambda: engine)
+    with Raw.signed_in(scene) as raw:
+        raw.send(Message(b"P", b"s\0SELECT day FROM proxy_logs\0\0\0"), Message(b"D", b"Ss\0"), Message(b"S"))
+        assert engine.begun.wait(10)
+        cancel(scene, raw.key)
+        assert states(raw.read_all()) == ["57014"]
+    assert QueryRun.objects.count() == 0
+
+
 def test_a_query_ends_by_its_own_key_alone(scene: Scene, engine: Waiting) -> None:
     with Raw.signed_in(scene) as raw, Raw.signed_in(scene) as other:
         raw.send(Message(b"Q", b"SELECT 1 FROM proxy_logs\0"))
@@ -275,19 +301,24 @@ def test_a_caller_has_a_part_of_the_connections(scene: Scene, monkeypatch: pytes
         scene.connect()
 
 
-def test_a_statement_of_a_client_that_is_gone_ends(scene: Scene) -> None:
-    numbers = ", ".join(f"generate_series(1, 10000) AS {name}" for name in "abc")
-    endless = f"SELECT 1; SET statement_timeout = 0; SELECT count(*) FROM {numbers}"
-    with Raw.signed_in(scene) as raw:
-        raw.send(Message(b"Q", endless.encode() + b"\0"))
-        raw.socket.recv(1)
+def wait_until(count: int) -> None:
+    """Wait until so many endless statements run in the catalog server."""
     with connection.cursor() as cursor:
         for _ in range(600):
-            cursor.execute("SELECT FROM pg_stat_activity WHERE query LIKE 'SELECT 1; SET statement%'")
-            if not cursor.rowcount:
+            cursor.execute("SELECT FROM pg_stat_activity WHERE query LIKE 'SELECT count(*) FROM generate_%'")
+            if cursor.rowcount == count:
                 return
             threading.Event().wait(0.02)
-    pytest.fail("It runs on.")
+    pytest.fail(f"{cursor.rowcount} run.")
+
+
+def test_a_statement_of_a_client_that_is_gone_ends(scene: Scene) -> None:
+    numbers = ", ".join(f"generate_series(1, 10000) AS {name}" for name in "abc")
+    with Raw.signed_in(scene) as raw:
+        raw.query("SET statement_timeout = 0")
+        raw.send(Message(b"Q", f"SELECT count(*) FROM {numbers}\0".encode()))
+        wait_until(1)
+    wait_until(0)
 
 
 def test_a_revoked_token_ends_the_use_of_the_catalog_too(
@@ -301,6 +332,46 @@ def test_a_revoked_token_ends_the_use_of_the_catalog_too(
             connection.execute("SELECT 1")
 
 
+@pytest.mark.parametrize("statement", ["SELECT 1", "SELECT count(*) FROM proxy_logs"])
+def test_new_terms_of_service_end_the_session(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, statement: str
+) -> None:
+    monkeypatch.setattr("logs.wire.session._RIGHTS_SECONDS", 0)
+    with scene.connect(autocommit=True) as connection:
+        connection.execute(statement.encode())
+        monkeypatch.setattr("logs.wire.access.must_acknowledge", lambda _: True)
+        with pytest.raises(psycopg.OperationalError, match="Acknowledge the active terms of service"):
+            connection.execute(statement.encode())
+        assert connection.broken
+
+
+def test_what_the_catalog_server_works_is_paid(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("logs.wire.session._UNPAID_SECONDS", 0)
+    paid: list[float] = []
+    monkeypatch.setattr("logs.wire.access.Caller.pay", lambda _, seconds: paid.append(seconds))
+    with Raw.signed_in(scene) as raw:
+        for _ in range(3):
+            raw.query("SELECT 1")
+    assert paid[0] == 0
+    assert len(paid) == 3
+    assert all(seconds > 0 for seconds in paid[1:])
+
+
+def test_the_catalog_server_works_within_the_budget(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, settings: Any
+) -> None:
+    settings.CALLER_BUDGETS = {**settings.CALLER_BUDGETS, "query": "1 per hour"}
+    monkeypatch.setattr("logs.wire.session._UNPAID_SECONDS", 0)
+    with Raw.signed_in(scene) as raw:
+        assert states(raw.query("SELECT 1")) == []
+        use_budget(QUERY, caller=scene.world.member.email, seconds=2)
+        for _ in range(2):
+            assert states(raw.query("SELECT 1")) == ["53400"]
+        # A session goes on, and its transaction can end, when there is a budget again.
+        settings.CALLER_BUDGETS = {**settings.CALLER_BUDGETS, "query": "1000 per hour"}
+        assert states(raw.query("ROLLBACK")) == []
+
+
 def test_connections_have_a_limit(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scene.server, "_connections", 1)
     with scene.connect(), pytest.raises(psycopg.OperationalError, match="Too many clients"):
@@ -312,3 +383,31 @@ def test_without_the_catalog_server_nobody_connects(scene: Scene, monkeypatch: p
     monkeypatch.setattr(scene.server, "_catalog", gone)
     with pytest.raises(psycopg.OperationalError, match="catalog server is away"):
         scene.connect()
+
+
+DROP = ("DROP DATABASE {name} WITH (FORCE)",)
+
+
+@pytest.mark.parametrize(
+    "losses",
+    [
+        (*DROP, "DROP ROLE {name}"),
+        DROP,
+        (*DROP, "CREATE DATABASE {name}"),
+        ("ALTER ROLE {name} NOLOGIN",),
+    ],
+)
+def test_a_catalog_that_is_lost_is_made_again(scene: Scene, losses: tuple[str, ...]) -> None:
+    with scene.connect() as other:
+        other.execute("SELECT 1")
+        with connection.cursor() as cursor:
+            for loss in losses:
+                cursor.execute(loss.format(name=scene.catalog.database))
+        with scene.connect() as again:
+            assert again.execute(
+                "SELECT relname FROM pg_class WHERE relname ~ '^proxy' ORDER BY 1"
+            ).fetchall() == [
+                ("proxy_logs",),
+                ("proxy_logs_time",),
+            ]
+            assert again.execute("SHOW statement_timeout").fetchone() == ("10s",)

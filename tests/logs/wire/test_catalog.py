@@ -61,7 +61,8 @@ pg_indexes_size pg_input_error_info pg_input_is_valid pg_is_in_recovery pg_is_ot
 pg_listening_channels pg_my_temp_schema pg_opclass_is_visible pg_operator_is_visible pg_opfamily_is_visible
 pg_options_to_table pg_partition_ancestors pg_partition_tree pg_postmaster_start_time pg_prepared_statement
 pg_relation_is_publishable pg_relation_is_updatable pg_relation_size pg_sequence_parameters
-pg_settings_get_flags pg_show_all_settings pg_statistics_obj_is_visible pg_table_is_visible pg_table_size
+pg_settings_get_flags pg_show_all_settings pg_stat_get_live_tuples pg_statistics_obj_is_visible
+pg_table_is_visible pg_table_size
 pg_timezone_abbrevs_abbrevs pg_timezone_abbrevs_zone pg_timezone_names pg_total_relation_size
 pg_ts_config_is_visible pg_ts_dict_is_visible pg_ts_parser_is_visible pg_ts_template_is_visible
 pg_type_is_visible pg_typeof phraseto_tsquery plainto_tsquery positionjoinsel positionsel prefixjoinsel
@@ -200,7 +201,7 @@ HIDING = (
 
 def state_of(scene: Scene) -> list[Any]:
     """Return what no client may change. Tests beside this one make databases and roles of their own."""
-    with psycopg.connect(scene.catalog.conninfo) as connection:
+    with scene.connect_past() as connection:
         catalogs = (
             "pg_class",
             "pg_proc",
@@ -233,7 +234,7 @@ def is_refused(connection: psycopg.Connection[Any], text: str, *, prepare: bool 
 
 def test_the_role_executes_what_was_looked_at(scene: Scene) -> None:
     """A function of another release of PostgreSQL fails this test, until it was looked at."""
-    with psycopg.connect(scene.catalog.conninfo) as connection:
+    with scene.connect_past() as connection:
         found = connection.execute(
             "SELECT DISTINCT proname FROM pg_proc WHERE pronamespace = 'pg_catalog'::regnamespace"
             " AND provolatile <> 'i' AND has_function_privilege(oid, 'EXECUTE') ORDER BY 1"
@@ -248,7 +249,7 @@ def test_the_role_executes_what_was_looked_at(scene: Scene) -> None:
 
 
 def test_the_role_has_no_rights_but_to_look(scene: Scene) -> None:
-    with psycopg.connect(scene.catalog.conninfo) as connection:
+    with scene.connect_past() as connection:
         role = connection.execute(
             "SELECT rolsuper, rolcreaterole, rolcreatedb, rolreplication, rolbypassrls, rolinherit"
             " FROM pg_roles WHERE rolname = CURRENT_USER"
@@ -274,7 +275,7 @@ def test_two_hundred_statements_that_write_change_nothing(scene: Scene) -> None:
             for text in (f"SET transaction_read_only = off; {statement}", statement):
                 assert is_refused(connection, text, prepare=text == statement), text
     # The same past the port, where the server alone refuses. It lets a role change itself.
-    with psycopg.connect(scene.catalog.conninfo) as inside:
+    with scene.connect_past() as inside:
         for statement in WRITES:
             if statement.startswith(OF_ITSELF):
                 continue

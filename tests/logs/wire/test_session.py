@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import struct
 from datetime import datetime
 from decimal import Decimal
@@ -39,6 +40,27 @@ def test_rows_of_the_log(filled: Scene) -> None:
     # The catalog's statement is in no audit.
     runs = QueryRun.objects.values_list("outcome", "engine", "program", "email", "client_address", "rows")
     assert set(runs) == {("ok", "duckdb", "reports", "member@example.org", "127.0.0.1", 2)}
+
+
+def test_values_are_the_same_in_both_formats(filled: Scene) -> None:
+    of_each_type = (
+        "i::TINYINT, i::INTEGER, i::BIGINT, (i::HUGEINT * 10**20)::HUGEINT, (i / 3)::DECIMAL(12, 5),"
+        " i / 4, (i / 4)::FLOAT, DATE '2026-01-01' + i::INTEGER,"
+        " TIMESTAMP '2026-01-01 10:00:00.5' + INTERVAL (i) DAY,"
+        " TIME '10:00:00' + INTERVAL (i) HOUR, INTERVAL (i) DAY, i = 1, 'blob'::BLOB,"
+        " '00000000-0000-0000-0000-00000000000a'::UUID, TIMESTAMPTZ '2026-01-01 10:00:00+00'"
+    )
+    statement = f"SELECT {of_each_type} FROM range(-2, 3) r(i), (SELECT day FROM proxy_logs LIMIT 1)"
+    found = []
+    with filled.connect() as connection:
+        for binary in (False, True):
+            with connection.cursor(binary=binary) as cursor:
+                found.append(cursor.execute(statement.encode()).fetchall())
+    assert found[0] == found[1]
+    assert [str(row[7]) for row in found[1]] == [
+        *("2025-12-30", "2025-12-31", "2026-01-01", "2026-01-02", "2026-01-03")
+    ]
+    assert [row[4] for row in found[1]][-1] == Decimal("0.66667")
 
 
 def test_the_api_has_the_view_with_times_too(filled: Scene) -> None:
@@ -161,3 +183,10 @@ def test_values_have_the_types_that_postgresql_infers(filled: Scene) -> None:
         answers = raw.read_all()
         assert b"".join(message.kind for message in answers) == b"1tTZ"
         assert answers[1].body == struct.pack("!HIII", 3, 23, 25, 1114)
+
+
+def test_small_answers_do_not_wait(scene: Scene) -> None:
+    with scene.connect():
+        ((session, _),) = scene.server._connected.values()
+        own = session._client._writer.get_extra_info("socket")
+        assert own.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
