@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Annotated, Any, Final
 from urllib.parse import urlsplit
@@ -46,6 +47,8 @@ if TYPE_CHECKING:
 
     from analytics.models import Alert, AlertFiring
     from tenantadmin.lib.core.outgoing import Answer
+
+logger = logging.getLogger(__name__)
 
 
 def queue_messages(
@@ -185,6 +188,9 @@ def _try(message: AlertDelivery, pool: Executor) -> Callable[[], tuple[bool, str
             answer = sending.result()
         except NotSent as error:
             return False, str(error)
+        except Exception:  # the others are answered
+            logger.exception("A test of a channel of the type %s failed", message.channel["type"])
+            return False, "The message was not sent. The service's log says why."
         if answer is None:
             return True, "The mail server took the mail."
         return True, f"The receiver answered with status {answer.status}."

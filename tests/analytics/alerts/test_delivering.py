@@ -397,6 +397,27 @@ class TestChannelsOfANewAlert:
         assert event.subject == str(world.tenant.pk)
         assert (event.after or {})["channels"] == [f"webhook {host}"]
 
+    def test_a_fault_of_one_channel_is_logged_and_the_others_are_tried(
+        self,
+        world: World,
+        receiver: Receiver,
+        monkeypatch: pytest.MonkeyPatch,
+        caplog: pytest.LogCaptureFixture,
+    ) -> None:
+        signed_in(world.owner)
+        monkeypatch.setattr("accounts.mailing.get_connection", lambda: 1 / 0)
+        channels = [{"type": "email", "to": world.owner.email}, {"type": "slack", "url": receiver.url}]
+        tests = self.ask(world, *channels).json()["tests"]
+        assert [(test["accepted"], test["answer"]) for test in tests] == [
+            (False, "The message was not sent. The service's log says why."),
+            (True, "The receiver answered with status 204."),
+        ]
+        assert "A test of a channel of the type email failed" in caplog.text
+
+    def test_a_host_that_is_no_name_is_refused(self, world: World) -> None:
+        answer = self.ask(world, {"type": "slack", "url": "https://a..b/x"})
+        assert (answer.status_code, answer.json()["details"][0]["path"]) == (400, "/channels/0/url")
+
     def test_what_create_refuses_is_refused_and_tests_are_limited(self, world: World, settings: Any) -> None:
         settings.ALERT_TEST_LIMIT = "1 per hour"
         mail = {"type": "email", "to": world.owner.email}
