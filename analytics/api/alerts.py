@@ -289,7 +289,7 @@ class AlertViewSet(AppViewSet):
         body=AlertBody,
         responses={
             200: AlertChannelTests,
-            429: refusal(429, "The tenant has sent too many tests."),
+            429: refusal(429, "The tenant has sent too many tests, or one is still being sent."),
         },
         examples=[_EXAMPLE],
     )

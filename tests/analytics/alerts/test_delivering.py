@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,6 +16,7 @@ from accounts.models import Event
 from analytics.models import Alert, AlertDelivery, AlertFiring
 from analytics.watch.alerts import after_quiet_hours, delete_old_messages, signing_secrets
 from analytics.watch.preferences import readable_tenants
+from tenantadmin.lib.core.outgoing import NotSent
 from tenantadmin.lib.core.timestamps import format_timestamp, from_epoch_ms, now
 from tenantadmin.lib.jobs.outbox import WEB
 from tests.analytics.alerts.support import make_alert, messages, read_number, writer
@@ -413,6 +415,42 @@ class TestChannelsOfANewAlert:
             (True, "The receiver answered with status 204."),
         ]
         assert "A test of a channel of the type email failed" in caplog.text
+
+    def test_a_channel_without_an_answer_holds_no_request_and_one_test_is_sent_at_a_time(
+        self, world: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        signed_in(world.owner)
+        answers, begun = threading.Event(), threading.Event()
+
+        def connect() -> None:
+            begun.set()
+            answers.wait()
+            raise NotSent("It answers late.")
+
+        monkeypatch.setattr("accounts.mailing.get_connection", connect)
+        monkeypatch.setattr("analytics.words.alerts._TEST_SECONDS", 0)
+        silent = {"type": "email", "to": world.owner.email}
+        try:
+            first = self.ask(world, silent, {"type": "email", "to": world.member.email})
+            assert [test["answer"] for test in first.json()["tests"]] == [
+                "No answer within 10 seconds.",
+                "The receiver has not signed in yet.",
+            ]
+            assert begun.wait(30)
+            monkeypatch.setattr("analytics.words.alerts._TEST_SECONDS", 11.0)
+            second = self.ask(world, silent)
+            assert (second.status_code, second["Retry-After"]) == (429, "11")
+            assert second.json()["message"].startswith("A test of this tenant is still being sent.")
+            monkeypatch.setattr("analytics.words.alerts._MOST_TESTS", 1)
+            monkeypatch.setattr("analytics.words.alerts._testing", {world.stranger_tenant.pk})
+            assert self.ask(world, silent).json()["message"].startswith("A test of others is still")
+            monkeypatch.undo()
+        finally:
+            answers.set()
+        for thread in threading.enumerate():
+            if thread.name.startswith("alert test"):
+                thread.join()
+        assert self.ask(world, silent).status_code == 200
 
     def test_a_host_that_is_no_name_is_refused(self, world: World) -> None:
         answer = self.ask(world, {"type": "slack", "url": "https://a..b/x"})
