@@ -164,17 +164,24 @@ _lock: Final = Lock()
 _testing: Final[set[UUID]] = set()
 
 
-def try_channels(*, tenant_id: UUID, wanted: Mapping[str, Any], actor: str) -> list[AlertChannelTest]:
-    """Send a message to each channel of an alert that does not exist yet, and wait for the answers.
+def try_channels(
+    *, tenant_id: UUID, wanted: Mapping[str, Any], actor: str, alert_id: UUID | None = None
+) -> list[AlertChannelTest]:
+    """Send a message to each channel of an alert that is not stored so, and wait for the answers.
 
-    ``wanted`` is as in `create_alert`. Webhooks are signed with a secret that no receiver knows yet. All
-    channels have `_TEST_SECONDS` together.
+    All channels have `_TEST_SECONDS` together.
+
+    Args:
+        wanted: as in `create_alert`.
+        alert_id: the alert that this would replace, whose secrets sign webhooks. Without it, a secret signs
+            them that no receiver knows yet.
 
     Raises:
         TenantNotFound, ValidationFailed: as `create_alert`.
+        AlertNotFound: the tenant has no such alert.
         RateLimited: the tenant has sent too many tests, or one is still being sent.
     """
-    alert = draft_alert(tenant_id=tenant_id, wanted=wanted)
+    alert = draft_alert(tenant_id=tenant_id, alert_id=alert_id, wanted=wanted)
     with ExitStack() as until_sent:
         _take_place(tenant_id)
         until_sent.callback(_testing.discard, tenant_id)

@@ -452,6 +452,23 @@ class TestChannelsOfANewAlert:
                 thread.join()
         assert self.ask(world, silent).status_code == 200
 
+    def test_the_test_of_a_changed_alert_is_signed_as_the_alert(
+        self, world: World, receiver: Receiver
+    ) -> None:
+        alert = make_alert(world, channels=[webhook(receiver)], secret_number=3)
+        answer = self.ask(world, webhook(receiver), name="Changed", alertId=str(alert.pk))
+        assert [test["accepted"] for test in answer.json()["tests"]] == [True]
+        ((headers, body),) = receiver.messages
+        data = Webhook(signing_secrets(alert)[0]).verify(body, headers)["data"]
+        assert (data["alertId"], data["name"]) == (str(alert.pk), "Changed")
+        # Nothing is stored.
+        assert Alert.objects.get().name == "Errors"
+        foreign = Alert.objects.create(
+            tenant=world.stranger_tenant, name="x", kind="errors", threshold=1.0, channels=alert.channels
+        )
+        assert self.ask(world, webhook(receiver), alertId=str(foreign.pk)).status_code == 404
+        assert len(receiver.messages) == 1
+
     def test_a_host_that_is_no_name_is_refused(self, world: World) -> None:
         answer = self.ask(world, {"type": "slack", "url": "https://a..b/x"})
         assert (answer.status_code, answer.json()["details"][0]["path"]) == (400, "/channels/0/url")
