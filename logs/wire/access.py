@@ -41,6 +41,9 @@ _OPERATION: Final = "query_logs"
 #: So many tenants of one name are looked at.
 _MAX_NAMESAKES: Final = 20
 _REMEMBERED_STATEMENTS: Final = 64
+#: What is remembered of a client is small: longer statements, and wider ones, are settled again.
+_LONGEST_REMEMBERED: Final = 4096
+_MOST_COLUMNS: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +145,8 @@ class Caller:
                 described = describe_query(
                     default_store(), tenant=self.tenant, statement=text, disconnection=disconnection
                 )
-                self._settled[statement] = text, described
+                if len(statement) <= _LONGEST_REMEMBERED and len(described.columns) <= _MOST_COLUMNS:
+                    self._settled[statement] = text, described
                 return text, described
         return without_schema(statement), None
 

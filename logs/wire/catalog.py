@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 #: A longer answer is not passed on: one value may have a gigabyte.
-MAX_ANSWER: Final = 16 << 20
+MAX_ANSWER: Final = 4 << 20
 _CONNECT_SECONDS: Final = 5
 _MECHANISM: Final = "SCRAM-SHA-256"
 #: SQLSTATEs of a server that does not know the role, its password or the database.

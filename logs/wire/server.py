@@ -88,6 +88,8 @@ class WireServer:
         self._starting: dict[asyncio.Task[None], str] = {}
         #: Sessions that a CancelRequest may reach, by number, and what else it has to name.
         self._connected: dict[int, tuple[Session, bytes]] = {}
+        #: Of those that have signed in, also before they are connected to the catalog server.
+        self._subjects: dict[asyncio.Task[None], str] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def serve(self, listening: socket.socket) -> None:
@@ -138,7 +140,7 @@ class WireServer:
             async with asyncio.timeout(STARTUP_SECONDS):
                 started = await self._start(protocol, stream, address)
             if started is not None:
-                self._starting.pop(cast("asyncio.Task[None]", asyncio.current_task()), None)
+                self._starting.pop(_current_task(), None)
                 await self._run_session(stream, protocol.gone, *started)
         except (OSError, TimeoutError, asyncio.IncompleteReadError):
             # The client is gone, or too slow.
@@ -151,6 +153,7 @@ class WireServer:
             logger.exception("A connection failed")
             await stream.end("XX000", "The service failed to answer.")
         finally:
+            self._subjects.pop(_current_task(), None)
             stream.close()
 
     # The beginning -----------------------------------------------------------------------------
@@ -203,7 +206,7 @@ class WireServer:
         if answer.kind != b"p":
             raise ProtocolError("A password is expected.")
         password = Body(answer.body).text().decode(errors="replace")
-        if len(self._connected) >= self._connections:
+        if len(self._subjects) >= self._connections:
             raise Failure("53300", "Too many clients are connected. Try again later.", is_fatal=True)
         try:
             caller = await self._run(
@@ -211,10 +214,7 @@ class WireServer:
             )
         except ApiError as error:
             raise failure_of(error, is_fatal=True) from None
-        subject = caller.claims.subject
-        own = sum(session.caller.claims.subject == subject for session, _ in self._connected.values())
-        if own >= max(1, self._connections // _SHARE):
-            raise Failure("53300", "You have too many connections. Close some.", is_fatal=True)
+        self._take_place(caller.claims.subject)
         try:
             backend = await self._connect({**settings, "client_encoding": "UTF8"})
         except Unavailable as error:
@@ -225,6 +225,18 @@ class WireServer:
         welcome = [Message(b"R", struct.pack("!i", 0))]
         welcome += [messages.parameter_status(name, value) for name, value in backend.parameters.items()]
         return backend, caller, welcome
+
+    def _take_place(self, subject: str) -> None:
+        """Count a connection of a caller, until it ends.
+
+        Raises:
+            Failure: there are too many.
+        """
+        if len(self._subjects) >= self._connections:
+            raise Failure("53300", "Too many clients are connected. Try again later.", is_fatal=True)
+        if list(self._subjects.values()).count(subject) >= max(1, self._connections // _SHARE):
+            raise Failure("53300", "You have too many connections. Close some.", is_fatal=True)
+        self._subjects[_current_task()] = subject
 
     async def _connect(self, settings: Mapping[str, str]) -> Backend:
         """Connect to the catalog server. If it is another one than before, or restored, make the catalog."""
@@ -256,10 +268,7 @@ class WireServer:
         finally:
             del self._connected[number]
             watching.cancel()
-            if not backend.is_synced:
-                # It would run on.
-                await backend.cancel()
-            backend.close()
+            await _end(backend)
 
     async def _infer(self, statement: str, oids: Sequence[int]) -> Sequence[int]:
         """Return the types of a statement's parameters, as PostgreSQL sees them, or text."""
@@ -267,12 +276,14 @@ class WireServer:
         with contextlib.suppress(*LOST, Unavailable):
             async with asyncio.timeout(_INFER_SECONDS):
                 backend = await self._connect({"client_encoding": "UTF8"})
-                with contextlib.closing(backend):
+                try:
                     parse = b"\0" + text + struct.pack(f"!xH{len(oids)}I", len(oids), *oids)
                     await backend.send(Message(b"P", parse), Message(b"D", b"S\0"), Message(b"S"))
                     while (message := await backend.read()).kind != b"Z":
                         if message.kind == b"t":
                             found = Body(message.body).numbers("I")
+                finally:
+                    await _end(backend)
         return found if len(found) == len(oids) else [oid or _TEXT for oid in oids]
 
     async def _cancel(self, body: bytes) -> None:
@@ -319,6 +330,17 @@ class _Protocol(asyncio.StreamReaderProtocol):
     def connection_lost(self, error: Exception | None) -> None:
         self.gone.set()
         super().connection_lost(error)
+
+
+def _current_task() -> asyncio.Task[None]:
+    return cast("asyncio.Task[None]", asyncio.current_task())
+
+
+async def _end(backend: Backend) -> None:
+    """Close a connection to the catalog server, and end what runs there."""
+    if not backend.is_synced:
+        await backend.cancel()
+    backend.close()
 
 
 async def _cancel_when(gone: asyncio.Event, session: Session) -> None:

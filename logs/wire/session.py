@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,6 +21,7 @@ from logs.wire.statements import (
     fill,
     find_deallocated,
     literal_of,
+    name_of_prepared,
     null_of,
     read_action,
     reads_log,
@@ -103,6 +104,13 @@ class _Portal:
     held: ExitStack = field(default_factory=ExitStack)
     result: QueryResult | None = None
     sent: int = 0
+    #: When rows were made or sent, by `time.monotonic`.
+    moved_at: float = 0.0
+
+    @property
+    def is_unread(self) -> bool:
+        """True while it holds rows."""
+        return self.result is not None and bool(self.result.batches)
 
 
 class Session:
@@ -126,14 +134,15 @@ class Session:
         self.caller = caller
         self._run = run
         self._infer = infer
-        #: By name; None stands for one of the catalog server.
-        self._statements: dict[bytes, _Statement | None] = {}
+        #: By name; of one of the catalog server, the bytes of its text.
+        self._statements: dict[bytes, _Statement | int] = {}
         self._portals: dict[bytes, _Portal] = {}
         #: For the client, when the rows are sent.
         self._warnings: list[Message] = []
         self._skips = False
         self._running: Disconnection | None = None
-        #: Seconds that the catalog server has worked since the budget was last asked, and when to ask again.
+        self._is_cancelled = False
+        #: Seconds that were worked for the client since the budget was last asked, and when to ask again.
         self._unpaid = 0.0
         self._look_at = 0.0
 
@@ -149,11 +158,14 @@ class Session:
                 await self._answer(message)
         finally:
             self._drop(*self._portals)
+            with suppress(Failure):
+                await self._pay()
 
     async def _read(self) -> Message:
-        is_unread = any(portal.result and portal.result.batches for portal in self._portals.values())
+        unread = [portal.moved_at for portal in self._portals.values() if portal.is_unread]
+        ends = min(unread) + UNREAD_SECONDS if unread else time.monotonic() + IDLE_SECONDS
         try:
-            async with asyncio.timeout(UNREAD_SECONDS if is_unread else IDLE_SECONDS):
+            async with asyncio.timeout_at(asyncio.get_running_loop().time() + ends - time.monotonic()):
                 return await self._client.read()
         except TimeoutError:
             raise Failure("57P05", "The connection was idle for too long.", is_fatal=True) from None
@@ -165,6 +177,7 @@ class Session:
 
     async def cancel_statement(self) -> None:
         """End what runs."""
+        self._is_cancelled = True
         if self._running is not None:
             self._running.set()
         else:
@@ -175,6 +188,7 @@ class Session:
             self._skips = False
         elif self._skips:
             return
+        self._is_cancelled = False
         try:
             await self._take(message)
         except Failure as failure:
@@ -209,8 +223,8 @@ class Session:
 
     async def _ask(self, message: Message) -> bool:
         """Send a message to the catalog server, and its answer to the client. Return False for an error."""
-        if message.kind != b"S" and (self._unpaid > _UNPAID_SECONDS or time.monotonic() > self._look_at):
-            await self._pay()
+        if message.kind != b"S":
+            await self._settle_up()
         started = time.monotonic()
         flush = [] if message.kind in b"QS" else [Message(b"H")]
         ends, is_error = _ENDS[message.kind], False
@@ -233,6 +247,25 @@ class Session:
             await self._client.send(answer)
         self._skips = is_error and bool(flush)
         return not is_error
+
+    async def _settle_up(self) -> None:
+        """Pay, if much was worked or the last look at the client's rights is old.
+
+        Raises:
+            Failure: the client may not go on, or has cancelled what runs.
+        """
+        if self._is_cancelled:
+            raise Failure("57014", "The statement was cancelled.")
+        if self._unpaid > _UNPAID_SECONDS or time.monotonic() > self._look_at:
+            await self._pay()
+
+    async def _work(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+        """Work for the client in a thread, while others are served. It counts on the client's budget."""
+        started = time.monotonic()
+        try:
+            return await self._run(function, *arguments, **options)
+        finally:
+            self._unpaid += time.monotonic() - started
 
     async def _pay(self) -> None:
         """Look whether the client may still ask, and count what it has asked."""
@@ -259,11 +292,11 @@ class Session:
     # Statements --------------------------------------------------------------------------------
 
     async def _text(self, data: bytes) -> str:
-        """Return a statement. If it is long, a thread cuts it into parts, while others are served."""
-        text, started = _decode(data), time.monotonic()
+        """Return a statement. If it is long, a thread cuts it into parts."""
+        await self._settle_up()
+        text = _decode(data)
         if len(text) > _LONG:
-            await self._run(split, text)
-            self._unpaid += time.monotonic() - started
+            await self._work(split, text)
         return text
 
     def _is_over_log(self, statement: str) -> bool:
@@ -285,34 +318,50 @@ class Session:
                     await self._act(portal)
                 continue
             require_catalog(statement)
+            if (prepared := name_of_prepared(statement)) is not None:
+                self._require_room()
+                self._statements[prepared] = len(statement)
             if self._forget(statement):
                 await self._client.send(messages.complete("DEALLOCATE"))
             elif not await self._ask(Message(b"Q", statement.encode() + b"\0")):
                 break
             self._end_transaction()
 
-    def _forget(self, statement: str) -> bool:
-        """Forget what a statement ends. Return True if the catalog server need not have it."""
+    def _forget(self, statement: str, *, is_run: bool = True) -> bool:
+        """Forget what a statement ends. Return True if the catalog server need not have it.
+
+        Before it is run, what the catalog server holds still counts.
+        """
         name, is_all = find_deallocated(statement), words_of(statement)[:2] == ["discard", "all"]
         if name == b"" or is_all:
-            self._statements.clear()
+            kept = (
+                ()
+                if is_run
+                else [(own, one) for own, one in self._statements.items() if isinstance(one, int)]
+            )
+            self._statements = dict(kept)
         if cursor_of(statement) == b"" or is_all:
             self._drop(*self._portals)
-        return name is not None and self._statements.pop(name, None) is not None
+        if name is None or (not is_run and isinstance(self._statements.get(name), int)):
+            return False
+        return isinstance(self._statements.pop(name, None), _Statement)
+
+    def _require_room(self) -> None:
+        sizes = [one if isinstance(one, int) else len(one.text) for one in self._statements.values()]
+        if len(sizes) >= _MAX_STATEMENTS or sum(sizes) > _MAX_STATEMENT_BYTES:
+            raise Failure("54000", "Too many statements are prepared. Close some.")
 
     async def _parse(self, message: Message) -> None:
         body = Body(message.body)
         name, text, oids = body.text(), await self._text(body.text()), body.numbers("I")
         if len(name) > _MAX_NAME or len(oids) > MAX_PARAMETERS:
             raise Failure("54000", f"A name has {_MAX_NAME} bytes, a statement {MAX_PARAMETERS} parameters.")
-        known = sum(len(statement.text) for statement in self._statements.values() if statement)
-        if len(self._statements) >= _MAX_STATEMENTS or known > _MAX_STATEMENT_BYTES:
-            raise Failure("54000", "Too many statements are prepared. Close some.")
+        self._require_room()
         if not self._is_over_log(text):
             require_catalog(text)
-            self._forget(text)
+            self._forget(text, is_run=False)
             if await self._ask(message):
-                self._statements[name] = None
+                self._statements[name] = len(text)
             return
         if name and name in self._statements:
             raise Failure("42P05", "There is a prepared statement of this name already.")
@@ -322,13 +371,17 @@ class Session:
         missing = count_parameters(text) - len(oids)
         if missing > 0 or 0 in oids:
             query = read_action(statements[0]).query
-            oids = tuple(await self._infer(query, (*oids, *[0] * missing)))
+            started = time.monotonic()
+            try:
+                oids = tuple(await self._infer(query, (*oids, *[0] * missing)))
+            finally:
+                self._unpaid += time.monotonic() - started
         self._statements[name] = _Statement(statements[0], oids)
         await self._client.send(Message(b"1"))
 
     async def _bind(self, message: Message) -> None:
         bind = Bind.read(message.body)
-        if (statement := self._statements.get(bind.statement)) is None:
+        if not isinstance(statement := self._statements.get(bind.statement), _Statement):
             self._drop(bind.portal)
             await self._ask(message)
             return
@@ -362,7 +415,9 @@ class Session:
 
     async def _close(self, message: Message) -> None:
         kind, name = message.body[:1], Body(message.body[1:]).text()
-        is_here = name in self._portals if kind == b"P" else self._statements.get(name) is not None
+        is_here = (
+            name in self._portals if kind == b"P" else isinstance(self._statements.get(name), _Statement)
+        )
         if kind == b"P":
             self._drop(name)
         else:
@@ -376,7 +431,7 @@ class Session:
         kind, name = message.body[:1], Body(message.body[1:]).text()
         if kind == b"P" and (portal := self._portals.get(name)) is not None:
             await self._client.send(await self._describe_rows(portal))
-        elif kind == b"S" and (statement := self._statements.get(name)) is not None:
+        elif kind == b"S" and isinstance(statement := self._statements.get(name), _Statement):
             action = read_action(fill(statement.text, [null_of(oid) for oid in statement.oids]))
             if action.verb == "SELECT":
                 with ExitStack() as held:
@@ -402,6 +457,7 @@ class Session:
         """Return the result of a portal, whose statement runs if it has not."""
         if portal.result is None:
             portal.result = await self._over_log(self.caller.query, portal.action.query, portal.held)
+            portal.moved_at = time.monotonic()
         return portal.result
 
     async def _over_log(self, ask: Callable[..., QueryResult], text: str, held: ExitStack) -> QueryResult:
@@ -430,11 +486,12 @@ class Session:
 
     async def _act(self, portal: _Portal, *, most: int = 0) -> None:
         """Do what a statement does. Of a SELECT, send at most ``most`` rows if that is not 0."""
+        await self._settle_up()
         action = portal.action
         match action.verb:
             case "SELECT":
                 count = await self._send_rows(portal, portal.formats, most if most > 0 else None)
-                if portal.result and portal.result.batches:
+                if portal.is_unread:
                     await self._client.send(Message(b"s"))
                     return
                 tag = f"SELECT {count}"
@@ -469,8 +526,9 @@ class Session:
         result, begun = await self._fetch(portal), portal.sent
         for batch in self._next(portal, result, most):
             if formats is not None:
-                await self._client.send_bytes(pack_rows(result, batch, formats, kind=b"D"))
-            await asyncio.sleep(0)
+                rows = await self._work(pack_rows, result, batch, formats, kind=b"D")
+                await self._client.send_bytes(rows)
+            await self._settle_up()
         return portal.sent - begun
 
     async def _copy(self, portal: _Portal) -> int:
@@ -479,12 +537,12 @@ class Session:
         await self._client.send_bytes(head)
         for batch in self._next(portal, result, None):
             if form == "binary":
-                data = pack_rows(result, batch, (1,), kind=b"d")
+                data = await self._work(pack_rows, result, batch, (1,), kind=b"d")
             else:
-                data = pack_lines(result, batch, is_csv=form == "csv")
+                data = await self._work(pack_lines, result, batch, is_csv=form == "csv")
             await self._client.send_bytes(_led(data, lead))
             lead = b""
-            await asyncio.sleep(0)
+            await self._settle_up()
         trailer = [Message(b"d", lead + b"\xff\xff")] if form == "binary" else []
         await self._client.send(*trailer, Message(b"c"))
         return result.row_count
@@ -498,6 +556,7 @@ class Session:
             at += batch.num_rows
             if part.num_rows:
                 portal.sent += part.num_rows
+                portal.moved_at = time.monotonic()
                 yield part
         if portal.sent == result.row_count and result.batches:
             portal.result = replace(result, batches=())

@@ -123,7 +123,9 @@ def require_catalog(statement: str) -> None:
         )
     if words[0] == "set":
         names = [word for word in words[1:4] if word not in {"session", "local", "as"}] or [""]
-        if names[0] not in _SETTINGS:
+        # After a dot is a setting of the client's own, of any size.
+        following = words[words.index(names[0]) + 1 :] if names[0] in words else []
+        if names[0] not in _SETTINGS or following[:1] == ["."]:
             raise Failure("42501", f"Here {names[0]!r} cannot be set.")
         if names[0] in {"client_encoding", "names"} and words[-1] not in _UTF8:
             raise Failure("0A000", "The only encoding here is UTF8.")
@@ -265,6 +267,13 @@ def fill(statement: str, literals: Sequence[str]) -> str:
         if size > MAX_STATEMENT_BYTES:
             raise Failure("54000", f"With its values the statement has over {MAX_STATEMENT_BYTES} bytes.")
     return "".join(filled)
+
+
+def name_of_prepared(statement: str) -> bytes | None:
+    """Return the name that ``PREPARE`` gives a statement; None for another statement."""
+    tokens = _tokens(statement)
+    is_one = len(tokens) > 1 and tokens[0][1].lower() == "prepare"
+    return _name_of(*tokens[1]) if is_one else None
 
 
 def find_deallocated(statement: str) -> bytes | None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import random
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
 from django.core.cache import cache
 from django.test import Client as Browser
-from tenantadmin_client import Client
+from tenantadmin_client import Client, cli
 from tenantadmin_client.files import FileError, read_file, write_file
 from tenantadmin_client.sections import SECTIONS, SectionError, apply_sections
 
@@ -144,6 +145,46 @@ def test_nothing_is_written_if_something_changed_since_the_plan(client: Client, 
     assert apply_sections(client, tenant, wanted) == {"config": 0, "alerts": 1}
 
 
+def test_a_plan_shows_no_secret(client: Client, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is posted below pull requests. It shows that a secret changes, and of which host."""
+    tenant, alerts = str(world.tenant.pk), SECTIONS["alerts"]
+    key = "k" * 32
+    one = [{"type": "slack", "url": HOOK}, {"type": "pagerduty", "key": key}]
+    apply_sections(client, tenant, {"alerts": {"late": {"kind": "log-late", "channels": one}}})
+    other = [{"type": "slack", "url": f"{HOOK}-2"}, {"type": "pagerduty", "key": "K" * 32}]
+    wanted = {"late": {"kind": "log-late", "channels": other}, "new": {"kind": "leak", "channels": other}}
+    shown = json.dumps(asdict(alerts.compare(wanted, alerts.read(client, tenant))))
+    assert shown.count("https://hooks.example.org… (SHA-256 ".encode("unicode_escape").decode()) == 3
+    assert "secret" not in shown
+    assert key not in shown.lower()
+    monkeypatch.setenv("TENANTCTL_TEAM", "a long secret")
+    hidden = cli._without_secrets({"labels": [{"team": "of a long secret"}]})
+    assert hidden == {"labels": [{"team": "of ${TEAM}"}]}
+
+
+def test_variables_are_of_one_channel_of_one_tenant(client: Client, tmp_path: Path) -> None:
+    channels = [{"type": "slack", "url": HOOK}] * 2
+    alerts = {name: {"kind": "leak", "channels": channels} for name in ("p 95!", "P-95")}
+    names = [
+        name
+        for tenant in ("aaaaaaaa-1", "bbbbbbbb-1")
+        for name in write_file(tmp_path / "t.yaml", tenant=tenant, rules=[], sections={"alerts": alerts})
+    ]
+    assert len({*names}) == 8
+    assert names[:2] == ["TENANTCTL_ALERT_aaaaaaaa_P_95_URL", "TENANTCTL_ALERT_aaaaaaaa_P_95_URL_2"]
+
+
+def test_what_the_service_writes_otherwise_is_no_change(client: Client, world: World) -> None:
+    tenant = str(world.tenant.pk)
+    channels = [
+        {"type": "slack", "url": "https://HOOKS.example.org/T0/Secret"},
+        {"type": "email", "to": "Owner@Example.org"},
+    ]
+    alerts = {"alerts": {"late": {"kind": "log-late", "channels": channels}}}
+    assert apply_sections(client, tenant, alerts) == {"alerts": 1}
+    assert apply_sections(client, tenant, alerts) == {"alerts": 0}
+
+
 def test_a_section_that_is_left_out_stays(client: Client, world: World, tmp_path: Path) -> None:
     path = tmp_path / "tenant.json"
     path.write_text(json.dumps({"tenant": str(world.tenant.pk), "config": {"labels": {"team": "bi"}}}))
@@ -160,7 +201,9 @@ def test_a_section_that_is_left_out_stays(client: Client, world: World, tmp_path
         ({"config": {"seq": 1}}, "'seq' of 'config' cannot be written here"),
         ({"alerts": {}}, "'alerts' must be a list"),
         ({"alerts": [{"kind": "leak"}]}, "'alerts/1' needs a name that no other has"),
-        ({"alerts": [{"name": "a"}, {"name": "a"}]}, "'alerts/2' needs a name"),
+        ({"alerts": [{"name": "a"}]}, "'alerts/1/channels' must be a list of objects"),
+        ({"alerts": [{"name": "a", "channels": ["b"]}]}, "'alerts/1/channels' must be a list of objects"),
+        ({"alerts": 2 * [{"name": "a", "channels": []}]}, "'alerts/2' needs a name"),
         ({"alerts": [{"name": "a", "state": "ok"}]}, "'alerts/1' has no member 'state'"),
         ({"members": []}, "there is no member 'members'"),
     ],

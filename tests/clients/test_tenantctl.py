@@ -541,7 +541,9 @@ def test_apply_publishes_what_was_planned(tenantctl: Tenantctl, service: Service
     plan(60)
     with Client(service.url, service.pat) as client:
         client.put_rules(service.tenant, [RULE], etag=client.rules(service.tenant).etag)
-    assert "409" in tenantctl("apply", "--plan", "plan.json", "rules.yaml", status=1).stderr
+    assert (
+        "changed since the plan" in tenantctl("apply", "--plan", "plan.json", "rules.yaml", status=1).stderr
+    )
     plan(90)
     assert "revision 2" in tenantctl("apply", "--plan", "plan.json", "rules.yaml").stdout
     write_file(tmp_path / "rules.yaml", tenant=service.tenant, rules=[])
@@ -564,6 +566,7 @@ def test_a_whole_tenant_is_planned_and_applied(
     assert "  + orders\n" in shown
     assert '      labels: {} -> {"team": "bi"}\n' in shown
     assert "  + alerts: late\n" in shown
+    assert f"      channels: {json.dumps([_MAIL])}\n" in shown
     plan = tenantctl("plan", "--no-replay", "--json", "tenant.json", status=2).stdout
     (tmp_path / "plan.json").write_text(plan)
     applied = tenantctl("apply", "--plan", "plan.json", "tenant.json").stdout

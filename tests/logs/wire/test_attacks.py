@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import socket
 import struct
@@ -18,7 +19,7 @@ from accounts.budgets import use_budget
 from accounts.models import PersonalAccessToken
 from logs import queries
 from logs.models import QueryRun
-from logs.sql.protocol import EngineUnavailable, QueryCancelled
+from logs.sql.protocol import EngineUnavailable, QueryCancelled, QueryResult
 from logs.wire import server
 from logs.wire.messages import MAX_MESSAGE, Message, pack_startup
 from tenantadmin.lib.http.budgets import QUERY
@@ -201,7 +202,8 @@ class Waiting:
 def engine(monkeypatch: pytest.MonkeyPatch) -> Waiting:
     made = Waiting()
     monkeypatch.setattr(queries, "get_engine", lambda: made)
-    monkeypatch.setattr("logs.wire.access.describe_query", lambda *_, **__: None)
+    described = QueryResult(columns=(), batches=(), row_count=0, truncated=False)
+    monkeypatch.setattr("logs.wire.access.describe_query", lambda *_, **__: described)
     return made
 
 
@@ -370,6 +372,136 @@ def test_the_catalog_server_works_within_the_budget(
         # A session goes on, and its transaction can end, when there is a budget again.
         settings.CALLER_BUDGETS = {**settings.CALLER_BUDGETS, "query": "1000 per hour"}
         assert states(raw.query("ROLLBACK")) == []
+
+
+def test_a_cursor_ends_with_the_rights(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("logs.wire.session._RIGHTS_SECONDS", 0)
+    with Raw.signed_in(scene) as raw:
+        assert (
+            states(raw.query("DECLARE c CURSOR WITH HOLD FOR SELECT i FROM range(9) t(i), proxy_logs")) == []
+        )
+        end_pat(PersonalAccessToken.objects.get(), actor="x")
+        assert states(raw.query("FETCH 1 FROM c")) == ["28000"]
+
+
+def test_many_fetches_are_paid_and_can_be_cancelled(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("logs.wire.session._UNPAID_SECONDS", 0)
+    paid: list[float] = []
+    monkeypatch.setattr("logs.wire.access.Caller.pay", lambda _, seconds: paid.append(seconds))
+    columns = ", ".join(f"{number} AS c{number}" for number in range(50))
+    with Raw.signed_in(scene) as raw:
+        rows = "range(600), (SELECT count(*) FROM proxy_logs)"
+        declared = f"DECLARE c CURSOR WITH HOLD FOR SELECT {columns} FROM {rows}"
+        assert states(raw.query(declared)) == []
+        paid.clear()
+        assert states(raw.query("FETCH 1 FROM c; FETCH 1 FROM c; FETCH 1 FROM c")) == []
+        assert len([seconds for seconds in paid if seconds]) >= 2
+
+        def stop(_: object, seconds: float) -> None:
+            if seconds:
+                cancel(scene, raw.key)
+
+        monkeypatch.setattr("logs.wire.access.Caller.pay", stop)
+        raw.query("CLOSE c")
+        assert states(raw.query(declared)) == []
+        many = raw.query(";".join(["FETCH 1 FROM c"] * 500))
+        assert states(many) == ["57014"]
+
+
+def test_what_a_client_leaves_unpaid_is_paid_when_it_is_gone(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paid: list[float] = []
+    monkeypatch.setattr("logs.wire.access.Caller.pay", lambda _, seconds: paid.append(seconds))
+    with Raw.signed_in(scene) as raw:
+        raw.query("SELECT pg_catalog.length(repeat('x', 1000000))")
+    for _ in range(500):
+        if len(paid) == 2:
+            break
+        threading.Event().wait(0.02)
+    assert paid[0] == 0 < paid[1]
+
+
+def test_types_that_are_asked_for_are_paid(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("logs.wire.session._UNPAID_SECONDS", 0)
+    paid: list[float] = []
+    monkeypatch.setattr("logs.wire.access.Caller.pay", lambda _, seconds: paid.append(seconds))
+    with Raw.signed_in(scene) as raw:
+        for _ in range(2):
+            text = b"SELECT count(*) FROM proxy_logs WHERE day = $1"
+            raw.send(Message(b"P", b"\0" + text + b"\0\0\0"), Message(b"S"))
+            assert states(raw.read_all()) == []
+    assert len(paid) >= 2
+    assert paid[1] > 0
+
+
+def test_connections_that_are_being_made_count(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scene.server, "_connections", 10)
+    connect = scene.server._connect
+    reached = threading.Semaphore(0)
+
+    async def slowly(options: Any) -> Any:
+        reached.release()
+        await asyncio.sleep(0.5)
+        return await connect(options)
+
+    monkeypatch.setattr(scene.server, "_connect", slowly)
+    outcomes: list[bool] = []
+
+    def sign_in() -> None:
+        with Raw.signed_in(scene) as raw:
+            outcomes.append(bool(raw.key))
+            closing.wait()
+
+    closing = threading.Event()
+    threads = [threading.Thread(target=sign_in) for _ in range(5)]
+    for thread in threads:
+        thread.start()
+    for _ in range(1000):
+        if len(outcomes) == 5:
+            break
+        threading.Event().wait(0.02)
+    closing.set()
+    for thread in threads:
+        thread.join()
+    assert sorted(outcomes) == [False, False, False, True, True]
+
+
+def test_rows_that_are_not_read_are_not_kept_by_other_messages(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("logs.wire.session.UNREAD_SECONDS", 0.3)
+    with Raw.signed_in(scene) as raw:
+        raw.query("DECLARE c CURSOR WITH HOLD FOR SELECT 1 FROM range(9), (SELECT count(*) FROM proxy_logs)")
+        for _ in range(40):
+            raw.send(Message(b"S"))
+            answer = raw.read_all()
+            if states(answer):
+                break
+            threading.Event().wait(0.05)
+        assert states(answer) == ["57P05"]
+
+
+@pytest.mark.parametrize(
+    "statement", ["SET datestyle.a1 = 'x'", "SET SESSION timezone.x TO 'y'", "SET LOCAL geqo . a = 1"]
+)
+def test_a_setting_of_the_clients_own_is_refused(scene: Scene, statement: str) -> None:
+    with Raw.signed_in(scene) as raw:
+        assert states(raw.query(statement)) == ["42501"]
+        assert states(raw.query("SET timezone TO 'Europe/Berlin'; SET statement_timeout = 1000")) == []
+
+
+def test_statements_that_sql_prepares_count(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("logs.wire.session._MAX_STATEMENT_BYTES", 100)
+    with Raw.signed_in(scene) as raw:
+        texts = [f"PREPARE p{number} AS SELECT {number} AS a_long_name_of_a_column" for number in range(4)]
+        assert [states(raw.query(text)) for text in texts] == [[], [], [], ["54000"]]
+        # A statement that is only prepared ends none.
+        raw.send(Message(b"P", b"d\0DEALLOCATE ALL\0\0\0"), Message(b"S"))
+        raw.read_all()
+        assert states(raw.query(texts[3])) == ["54000"]
+        assert states(raw.query("DEALLOCATE ALL")) == []
+        assert states(raw.query(texts[3])) == []
 
 
 def test_connections_have_a_limit(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:

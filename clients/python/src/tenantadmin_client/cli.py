@@ -10,14 +10,21 @@ import sys
 import uuid
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 from urllib.parse import quote
 
 import httpx
 import typer
 
 from tenantadmin_client import ApiError, Client, Forbidden, LintFailed, UnknownCondition
-from tenantadmin_client.files import FileError, RulesFile, commit_of, read_files, write_file
+from tenantadmin_client.files import (
+    FileError,
+    RulesFile,
+    commit_of,
+    read_environment,
+    read_files,
+    write_file,
+)
 from tenantadmin_client.login import NoLogin, read_login, write_login
 from tenantadmin_client.plan import compare
 from tenantadmin_client.sections import SECTIONS, SectionError, apply_sections
@@ -31,6 +38,9 @@ from tenantadmin_client.show import (
     show_savings,
     show_table,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 #: The exit status of `plan` when there is something to apply.
 CHANGES = 2
@@ -172,17 +182,7 @@ def apply(
             for file in files:
                 note = commit_of(file.path) if comment is None else comment
                 planned = plans.get(file.tenant)
-                written = apply_sections(
-                    client,
-                    file.tenant,
-                    file.sections,
-                    planned=planned["sections"] if planned else None,
-                )
-                entry = {"file": str(file.path), "tenant": file.tenant, "sections": written}
-                if file.rules is not None:
-                    etag = planned["etag"] if planned else None
-                    entry |= _publish(client, file, etag=etag, comment=note, confirm_deletes=confirm_delete)
-                done.append(entry)
+                done.append(_apply(client, file, planned, comment=note, confirm_deletes=confirm_delete))
                 if not as_json:
                     show_line(f"{file.path}: {_state(done[-1])}")
     except (ApiError, SectionError, httpx.HTTPError):
@@ -310,7 +310,8 @@ def _plan(client: Client, file: RulesFile, *, replay: bool) -> dict[str, Any]:
     """Return what `apply` would change of a tenant."""
     live = client.rules(file.tenant)
     rules = live.body["rules"] if file.rules is None else file.rules
-    ttl = client.config(file.tenant).body["defaults"]["ttlSeconds"]
+    defaults = file.sections.get("config", {}).get("config", {}).get("defaults", {})
+    ttl = {**client.config(file.tenant).body["defaults"], **defaults}["ttlSeconds"]
     difference = compare(live.body["rules"], rules, ttl_seconds=ttl)
     entry: dict[str, Any] = {"file": str(file.path), "tenant": file.tenant, **asdict(difference)}
     entry["etag"], entry["digest"] = live.etag, file.digest
@@ -321,7 +322,48 @@ def _plan(client: Client, file: RulesFile, *, replay: bool) -> dict[str, Any]:
     entry["lint"] = client.lint(rules)
     if difference and replay and entry["lint"]["valid"]:
         entry["replay"] = _replay(client, file)
-    return entry
+    return {**_without_secrets(entry), "digest": entry["digest"], "etag": entry["etag"]}
+
+
+#: Shorter values of variables are no secrets, and parts of other words.
+_LEAST_SECRET = 8
+
+
+def _without_secrets(value: Any) -> Any:
+    """Return a value with names of variables of the environment in place of their values."""
+    if isinstance(value, dict):
+        return {key: _without_secrets(part) for key, part in value.items()}
+    if isinstance(value, list):
+        return [_without_secrets(part) for part in value]
+    if isinstance(value, str):
+        for name, secret in read_environment().items():
+            if len(secret) >= _LEAST_SECRET:
+                value = value.replace(secret, f"${{{name}}}")
+    return value
+
+
+def _apply(
+    client: Client,
+    file: RulesFile,
+    planned: dict[str, Any] | None,
+    *,
+    comment: str,
+    confirm_deletes: list[str] | None,
+) -> dict[str, Any]:
+    """Write what differs of a file, and say what was done. With a plan, only while nothing changed since.
+
+    Raises:
+        SectionError: something did. Nothing is written.
+    """
+    if planned and file.rules is not None and client.rules(file.tenant).etag != planned["etag"]:
+        raise SectionError(f"The rules of {file.tenant} changed since the plan. Plan again.")
+    sections = planned.get("sections", {}) if planned else None
+    done: dict[str, Any] = {"file": str(file.path), "tenant": file.tenant}
+    done["sections"] = apply_sections(client, file.tenant, file.sections, planned=sections, tell=_tell(file))
+    if file.rules is None:
+        return done
+    etag = planned["etag"] if planned else None
+    return done | _publish(client, file, etag=etag, comment=comment, confirm_deletes=confirm_deletes)
 
 
 def _publish(
@@ -341,6 +383,11 @@ def _publish(
         comment=comment,
     )
     return {"seq": written.body["seq"], "written": written.etag != etag}
+
+
+def _tell(file: RulesFile) -> Callable[[str, str], None]:
+    """Return what says of each part that it is written: a later one may be refused."""
+    return lambda section, name: show_error(f"{file.path}: {section}: {name} is written", style="")
 
 
 def _state(entry: dict[str, Any]) -> str:

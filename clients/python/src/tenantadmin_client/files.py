@@ -117,9 +117,7 @@ def read_file(path: Path) -> RulesFile:
     tenant = document.get("tenant")
     if not isinstance(tenant, str):
         raise FileError(f"{path}: 'tenant' must be the id of a tenant")
-    prefix = len(_ENVIRONMENT)
-    environment = {name[prefix:]: os.environ[name] for name in os.environ if name.startswith(_ENVIRONMENT)}
-    variables = {**environment, **(document["variables"] or {})}
+    variables = {**read_environment(), **(document["variables"] or {})}
     try:
         sections = {
             name: section.parse(_fill(path, document[name], variables))
@@ -130,6 +128,15 @@ def read_file(path: Path) -> RulesFile:
         raise FileError(f"{path}: {error}") from error
     rules = None if sections and "rules" not in document else _rules(path, document, variables, ())
     return RulesFile(path, tenant, rules, sections)
+
+
+def read_environment() -> dict[str, str]:
+    """Return the variables of the environment that files may use, by their names in files."""
+    return {
+        name.removeprefix(_ENVIRONMENT): value
+        for name, value in os.environ.items()
+        if name.startswith(_ENVIRONMENT)
+    }
 
 
 def commit_of(path: Path) -> str:
@@ -165,7 +172,7 @@ def write_file(
 
     Return the variables of the environment that the file stands for its secrets with.
     """
-    shown = {name: SECTIONS[name].show(parts) for name, parts in (sections or {}).items()}
+    shown = {name: SECTIONS[name].show(tenant, parts) for name, parts in (sections or {}).items()}
     secrets: list[str] = []
     document = {"tenant": tenant, **_escaped({"rules": rules, **shown}, secrets)}
     if path.suffix == ".json":

@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
+from itertools import chain, count
 from typing import TYPE_CHECKING, Any, ClassVar
+from urllib.parse import urlsplit
 
 from tenantadmin_client.client import segment
 from tenantadmin_client.plan import Change, fields_that_differ
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from tenantadmin_client.client import Client
 
@@ -66,7 +69,10 @@ class Found:
 
 @dataclass(frozen=True)
 class SectionChanges:
-    """What applying a section would change, by the name of its part, and the digest of the live ones."""
+    """What applying a section would change, by the name of its part, and the digest of the live ones.
+
+    ``changed`` has the fields of those that are added, too.
+    """
 
     added: list[str]
     removed: list[str]
@@ -74,7 +80,7 @@ class SectionChanges:
     digest: str
 
     def __bool__(self) -> bool:
-        return bool(self.added or self.removed or self.changed)
+        return bool(self.removed or self.changed)
 
 
 class Section(ABC):
@@ -91,8 +97,8 @@ class Section(ABC):
         """
 
     @abstractmethod
-    def show(self, parts: Mapping[str, Any]) -> Any:
-        """Return parts as a file has them, with a `Secret` for each secret."""
+    def show(self, tenant: str, parts: Mapping[str, Any]) -> Any:
+        """Return the parts of a tenant as a file has them, with a `Secret` for each secret."""
 
     @abstractmethod
     def read(self, client: Client, tenant: str) -> Found:
@@ -107,12 +113,17 @@ class Section(ABC):
         del found
         return part
 
+    def hide(self, part: Any) -> Any:
+        """Return a part in which no secret can be read, and other secrets are other texts."""
+        return part
+
     def compare(self, wanted: Mapping[str, Any], found: Found) -> SectionChanges:
         """Compare the parts of a file with the live ones."""
         changed = {
-            name: fields_that_differ(found.parts[name], self.complete(wanted[name], found))
+            name: fields_that_differ(
+                self.hide(found.parts.get(name, {})), self.hide(self.complete(wanted[name], found))
+            )
             for name in wanted
-            if name in found.parts
         }
         return SectionChanges(
             added=[name for name in wanted if name not in found.parts],
@@ -133,7 +144,8 @@ class Configuration(Section):
             raise SectionError(f"'{min(unknown)}' of 'config' cannot be written here. Leave it out.")
         return {self.name: part}
 
-    def show(self, parts: Mapping[str, Any]) -> Any:
+    def show(self, tenant: str, parts: Mapping[str, Any]) -> Any:
+        del tenant
         return parts[self.name]
 
     def read(self, client: Client, tenant: str) -> Found:
@@ -171,15 +183,21 @@ class Alerts(Section):
                 raise SectionError(f"'alerts/{number}' needs a name that no other has")
             if unknown := part.keys() - {*_OF_ALERT}:
                 raise SectionError(f"'alerts/{number}' has no member '{min(unknown)}'")
+            channels = part.get("channels")
+            if not isinstance(channels, list) or not all(isinstance(one, dict) for one in channels):
+                raise SectionError(f"'alerts/{number}/channels' must be a list of objects")
             parts[name] = part
         return parts
 
-    def show(self, parts: Mapping[str, Any]) -> Any:
-        numbers = iter(range(1, 1 + sum(len(part["channels"]) for part in parts.values())))
+    def show(self, tenant: str, parts: Mapping[str, Any]) -> Any:
+        taken: set[str] = set()
         return [
-            {"name": name, **part, "channels": [_hidden(one, next(numbers)) for one in part["channels"]]}
+            {"name": name, **part, "channels": [_named(one, tenant, name, taken) for one in part["channels"]]}
             for name, part in parts.items()
         ]
+
+    def hide(self, part: Any) -> Any:
+        return {**part, "channels": [_hidden(channel) for channel in part.get("channels", [])]}
 
     def read(self, client: Client, tenant: str) -> Found:
         body = client.request("GET", _alerts(tenant)).json()
@@ -192,10 +210,7 @@ class Alerts(Section):
     def complete(self, part: Any, found: Found) -> Any:
         kind = found.kinds.get(part.get("kind"), {})
         defaults = {key: kind.get(key) for key in ("threshold", "window")}
-        channels = [
-            {"url": _PAGERDUTY, **channel} if channel.get("type") == "pagerduty" else channel
-            for channel in part.get("channels", [])
-        ]
+        channels = [_completed(channel) for channel in part["channels"]]
         return {"quietHours": None, "enabled": True, **defaults, **part, "channels": channels}
 
     def write(self, client: Client, tenant: str, name: str, part: Any, found: Found) -> None:
@@ -213,11 +228,13 @@ def apply_sections(
     sections: Mapping[str, Mapping[str, Any]],
     *,
     planned: Mapping[str, Any] | None = None,
+    tell: Callable[[str, str], object] = lambda *_: None,
 ) -> dict[str, int]:
     """Write what differs of the sections of a file. Return how many parts of each were written.
 
     Args:
         planned: the sections of a plan. Nothing else is written than it shows.
+        tell: called with the section and the name of each part that was written.
 
     Raises:
         SectionError: the live parts changed since the plan. Nothing is written.
@@ -229,24 +246,58 @@ def apply_sections(
         if planned is not None and planned.get(name, {}).get("digest") != change.digest:
             raise SectionError(f"The {name} of {tenant} changed since the plan. Plan again.")
     for name, change in changes.items():
-        for part in (*change.removed, *change.changed, *change.added):
+        for part in (*change.removed, *change.changed):
             SECTIONS[name].write(client, tenant, part, sections[name].get(part), found[name])
-    return {
-        name: len(change.added) + len(change.removed) + len(change.changed)
-        for name, change in changes.items()
-    }
+            tell(name, part)
+    return {name: len(change.removed) + len(change.changed) for name, change in changes.items()}
 
 
 def _alerts(tenant: str) -> str:
     return f"/tenants/{segment(tenant)}/alerts"
 
 
-def _hidden(channel: Mapping[str, Any], number: int) -> dict[str, Any]:
-    """Return a channel without its secrets."""
+def _completed(channel: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a channel as the service writes it."""
+    whole = {"url": _PAGERDUTY, **channel} if channel.get("type") == "pagerduty" else dict(channel)
+    if isinstance(url := whole.get("url"), str):
+        parts = urlsplit(url)
+        whole["url"] = parts._replace(netloc=parts.netloc.lower()).geturl()
+    if isinstance(to := whole.get("to"), str):
+        whole["to"] = to.lower()
+    return whole
+
+
+def _is_secret(key: str, value: Any) -> bool:
+    return key in _SECRETS and value != _PAGERDUTY
+
+
+def _named(channel: Mapping[str, Any], tenant: str, alert: str, taken: set[str]) -> dict[str, Any]:
+    """Return a channel with variables for its secrets, which no other channel and tenant has."""
+    words = re.sub(r"[^A-Z0-9]+", "_", alert.upper()).strip("_")
+    named = dict(channel)
+    for key, value in channel.items():
+        if _is_secret(key, value):
+            stem = f"ALERT_{tenant[:8]}_{words}_{key.upper()}"
+            more = (f"{stem}_{number}" for number in count(2))
+            name = next(name for name in chain([stem], more) if name not in taken)
+            taken.add(name)
+            named[key] = Secret(name)
+    return named
+
+
+def _hidden(channel: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a channel in which a digest stands for each secret. The host of a URL is none."""
     return {
-        key: Secret(f"CHANNEL_{number}_{key.upper()}") if key in _SECRETS and value != _PAGERDUTY else value
+        key: f"{_host(value)}… (SHA-256 {hashlib.sha256(str(value).encode()).hexdigest()[:8]})"
+        if _is_secret(key, value)
+        else value
         for key, value in channel.items()
     }
+
+
+def _host(value: Any) -> str:
+    match = re.match(r"https?://[^/?#@]*(?=[/?#]|$)", str(value))
+    return match[0] if match else ""
 
 
 def _object(value: Any, name: str) -> dict[str, Any]:

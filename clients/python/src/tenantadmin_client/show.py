@@ -27,9 +27,9 @@ def show_line(text: str, *, style: str = "") -> None:
     _out.print(visible(text), style=style, soft_wrap=True)
 
 
-def show_error(text: str) -> None:
+def show_error(text: str, *, style: str = "red") -> None:
     """Print a line on standard error."""
-    _err.print(visible(text), style="red", soft_wrap=True)
+    _err.print(visible(text), style=style, soft_wrap=True)
 
 
 def show_json(value: object) -> None:
@@ -80,11 +80,13 @@ def show_plan(entry: dict[str, Any]) -> None:
 def _show_changes(part: dict[str, Any], place: str = "") -> None:
     for name in part["added"]:
         show_line(f"  + {place}{name}", style="green")
+        for change in part["changed"].get(name, []):
+            show_line(f"      {change['field']}: {json.dumps(change['after'])}")
     for name in part["removed"]:
         show_line(f"  - {place}{name}", style="red")
-    for name, changes in part["changed"].items():
+    for name in [name for name in part["changed"] if name not in part["added"]]:
         show_line(f"  ~ {place}{name}", style="yellow")
-        for change in changes:
+        for change in part["changed"][name]:
             before, after = json.dumps(change["before"]), json.dumps(change["after"])
             show_line(f"      {change['field']}: {before} -> {after}")
 
