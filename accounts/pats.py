@@ -50,7 +50,7 @@ from tenantadmin.lib.core.structs import Email, JsonStruct, one_of, sent_as
 from tenantadmin.lib.core.timestamps import Timestamp, now
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,7 +256,8 @@ def require_grantable(owner: Rights, wanted: PatRequest) -> None:
     The owner's sign-in token does not count: it has none of the scopes that are for PATs alone.
 
     Raises:
-        Forbidden: the owner lacks a scope, tenant or account of the PAT.
+        Forbidden: the owner lacks a scope, tenant or account of the PAT, or a scope on one of its tenants on
+            which it has only a grant.
         ValidationFailed: an unknown tenant or account, or an expiry in the past or too far ahead.
     """
     expires_at = wanted.expires_at or default_expiry()
@@ -306,6 +307,18 @@ def _require_scopes(owner: Rights, wanted: PatRequest) -> None:
         allowed = (role_scopes(owner) if any_tenant else of_named | by_role) - NOT_IN_MEMBERS_PATS
     if excess := sorted(wanted.scopes - allowed):
         raise Forbidden(f"The owner's role and memberships do not give the scope '{excess[0]}'.")
+    if not (owner.is_platform_admin or owner.is_support):
+        _require_granted(owner, wanted.scopes, named)
+
+
+def _require_granted(owner: Rights, scopes: frozenset[Scope], tenants: Iterable[UUID]) -> None:
+    """Refuse scopes that a membership gives on another tenant of the PAT, but no grant on this one."""
+    for tenant in sorted(set(tenants) - owner.memberships.keys()):
+        if excess := sorted(scopes - owner.granted.tenants[tenant]):
+            raise Forbidden(
+                f"The owner's grant on the tenant {tenant} does not give the scope '{excess[0]}'. "
+                "Make a token for this tenant alone, with the scopes of the grant."
+            )
 
 
 def _require_no_foreign_logs(principal: Principal, *, owner: User, scopes: frozenset[Scope]) -> None:

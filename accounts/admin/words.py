@@ -194,8 +194,8 @@ def describe_event(row: Event) -> tuple[str, str]:
     return what.format_map(values), joint if has_joint else "on"
 
 
-def describe_changes(row: Event, names: Names) -> str:
-    """Return in words what changed, without ids that have no name."""
+def describe_changes(row: Event, names: Names | None) -> str:
+    """Return in words what changed, without ids that have no name; without ``names``, ids as they are."""
     if row.kind == EventKind.TOKEN_MINTED:
         # What it may do is what its session or personal access token may.
         return ""
@@ -213,8 +213,8 @@ def describe_changes(row: Event, names: Names) -> str:
     return "; ".join(parts)
 
 
-def _told(value: Any, names: Names) -> str:
-    """Return a value of an event in words; empty for an id that has no name."""
+def _told(value: Any, names: Names | None) -> str:
+    """Return a value of an event in words; empty for an id that has no name in ``names``."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, dict):
@@ -229,7 +229,7 @@ def _told(value: Any, names: Names) -> str:
     if _MOMENT.fullmatch(text):
         return formats.exact_time(parse_timestamp(text))
     try:
-        return names.get(UUID(text), ("", ""))[1]
+        return text if names is None else names.get(UUID(text), ("", ""))[1]
     except ValueError:
         return text
 

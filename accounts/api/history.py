@@ -314,7 +314,7 @@ def _cells(event: Event) -> Sequence[object]:
     """Return a line of the file, with `_COLUMNS`."""
     return (
         *(event.at, event.actor, describe_event(event)[0], event.kind, event.subject),
-        *(describe_changes(event, {}), event.reason, event.tenant_id, event.account_id),
+        *(describe_changes(event, None), event.reason, event.tenant_id, event.account_id),
         *(event.address, event.request_id),
     )
 
@@ -336,7 +336,8 @@ class EventViewSet(AppViewSet):
         summary="List events, newest first",
         description="Sign-ins, tokens, roles, memberships, grants, domains, terms. Platform admins see all "
         "events, owners see events of their tenants and accounts, others see events by or about themselves. "
-        "`Accept: text/csv` gives a file of the newest 10,000; `text/csv; for=people` is for spreadsheets.",
+        "`Accept: text/csv` gives a file of the newest 10,000; `text/csv; for=people` is for spreadsheets. "
+        "`X-Truncated` is `true` if there are more, which the `next` of `Link` gives.",
         query=EventParameters,
         responses={200: EventPage},
     )
@@ -357,7 +358,12 @@ class EventViewSet(AppViewSet):
         if accepted != _JSON:
             page = read_events(self.principal, asked, limit=_MAX_IN_FILE, cursor=self.query.get("cursor"))
             cells = (_cells(event) for event in page.rows)
-            return stream_csv("events.csv", _COLUMNS, cells, for_people=accepted == CSV_FOR_PEOPLE)
+            answer = stream_csv("events.csv", _COLUMNS, cells, for_people=accepted == CSV_FOR_PEOPLE)
+            following = next_page(request, page.cursor)
+            answer["X-Truncated"] = "false" if following is None else "true"
+            if following is not None:
+                answer["Link"] = f'<{following.href}>; rel="next"'
+            return answer
         page = read_events(self.principal, asked, limit=self.query["limit"], cursor=self.query.get("cursor"))
         links = EventPageLinks(
             self_=link(request.get_full_path()),
@@ -369,7 +375,7 @@ class EventViewSet(AppViewSet):
                 event,
                 reason=event.reason or None,
                 text=describe_event(event)[0],
-                changes=describe_changes(event, {}),
+                changes=describe_changes(event, None),
             )
             for event in page.rows
         ]

@@ -63,6 +63,7 @@ from tenantadmin.lib.http.serializers import (
     StrictCharField,
     StrictRegexField,
     StrictSerializer,
+    StrictUuidField,
 )
 from tenantadmin.lib.http.viewsets import operation
 
@@ -152,6 +153,14 @@ class AlertBody(StrictSerializer):
     channels = serializers.ListField(child=AlertChannelBody(), min_length=1, max_length=MAX_CHANNELS)
     quietHours = AlertQuietHoursBody(required=False, allow_null=True)
     enabled = JsonBooleanField(required=False, default=True)
+
+
+class AlertTestBody(AlertBody):
+    """An alert as it would be created, or as it would replace another."""
+
+    alertId = StrictUuidField(
+        required=False, help_text="The alert that it would replace. Its secrets sign webhooks."
+    )
 
 
 class AlertRotation(Rotation):
@@ -284,21 +293,27 @@ class AlertViewSet(AppViewSet):
 
     @route("POST", "/test", Level.TENANT, Scope.CONFIG_WRITE, name="alert-channels-test")
     @operation(
-        summary="Send a test message to each channel before an alert is created",
+        summary="Send a test message to each channel before an alert is created or replaced",
         queue="ALERT_TEST_LIMIT",
-        body=AlertBody,
+        body=AlertTestBody,
         responses={
             200: AlertChannelTests,
-            429: refusal(429, "The tenant has sent too many tests."),
+            429: refusal(429, "The tenant has sent too many tests, or one is still being sent."),
         },
         examples=[_EXAMPLE],
     )
     def test_alert_channels(self, request: Request, tenant: UUID) -> Response:
-        """It answers within seconds what each receiver answered, and creates nothing.
+        """It answers within seconds what each receiver answered, and stores nothing.
 
-        Webhooks have a signature that no receiver can verify yet.
+        Without `alertId`, webhooks have a signature that no receiver can verify yet.
         """
-        tests = try_channels(tenant_id=tenant, wanted=self.body, actor=self.principal.email)
+        wanted = {name: value for name, value in self.body.items() if name != "alertId"}
+        tests = try_channels(
+            tenant_id=tenant,
+            wanted=wanted,
+            actor=self.principal.email,
+            alert_id=self.body.get("alertId"),
+        )
         return Response(AlertChannelTests(tests=tests))
 
     @route("POST", "/<uuid:alertId>/rotate", Level.TENANT, Scope.CONFIG_WRITE, name="alert-rotate")

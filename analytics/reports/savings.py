@@ -147,7 +147,10 @@ class Savings(JsonStruct):
     total: SavingsTotal
     per_month: Annotated[
         SavingsTotal,
-        Meta(description=f"Of {MONTH_DAYS} days like those since the first with a log entry."),
+        Meta(
+            description=f"Of {MONTH_DAYS} days like those since the first with a log entry, "
+            "up to the newest day of the log; money like that of those with a price."
+        ),
     ]
     text: SavingsText
     days: Annotated[list[SavingsOfDay] | None, Meta(description="With `step=day`.")] = None
@@ -169,7 +172,6 @@ class Savings(JsonStruct):
     queries: list[ReportQuery]
 
 
-_ONCE: Final = Fraction(1)
 _Scope: TypeAlias = tuple[str, str | None]
 _WITH_CACHE: Final[_Scope] = ("withCache", None)
 _WITHOUT: Final[_Scope] = ("without", None)
@@ -204,11 +206,14 @@ def savings_document(
     pricing: Pricing,
     prices: Sequence[Mapping[str, Any]],
     sql: str,
+    ends: date | None = None,
     activity: ActivityTotal | None = None,
 ) -> Savings:
     """Return the document for the rows of the published query. ``prices`` are ``pricing`` as it is stored.
 
-    ``activity`` has the answers of the same days, if their summaries are built.
+    Args:
+        ends: the newest day of the log, if it is within the window.
+        activity: the answers of the same days, if their summaries are built.
     """
     measured = _Measured(rows)
     awake, busy, requests = measured.awake, measured.busy, measured.requests
@@ -239,10 +244,10 @@ def savings_document(
     rules.sort(key=lambda rule: (-rule.marginal_ms, -rule.busy_ms, rule.rule_id is None, rule.rule_id or ""))
     total = SavingsTotal(**of_days(days))
     without_data = set(window.days_without_data)
-    measured_days = len(list(dropwhile(without_data.__contains__, days))) or len(days)
-    month = Fraction(MONTH_DAYS, measured_days)
+    until_end = days if ends is None else days_between(window.from_, ends)
+    usual = list(dropwhile(without_data.__contains__, until_end)) or days
     per_month = SavingsTotal(
-        **_total_figures(executed, all_requests, days=days, pricing=pricing, times=month)
+        **_total_figures(executed, all_requests, days=usual, pricing=pricing, scaled_to=MONTH_DAYS)
     )
     share = rate(unmeasured, unmeasured + requests[_WITHOUT])
     of_all = [price for price in prices if "host" not in price and price["from"] <= str(window.to)]
@@ -397,14 +402,18 @@ def _describe_answers(
 
 
 def _figures(
-    bill: Bill, days: Sequence[date], pricing: Pricing, *, times: Fraction = _ONCE
+    bill: Bill, days: Sequence[date], pricing: Pricing, *, scaled_to: int | None = None
 ) -> SavingsFigures:
-    """Return what some days bill, or so many times as much."""
-    amount = bill.amount(days)
+    """Return what some days bill, or so many days like them. Money is that of days with a price."""
+    amount, priced = bill.amount(days), sum(day in bill.cost for day in days)
+
+    def scale(value: int, of: int) -> int:
+        return value if scaled_to is None else round(Fraction(value * scaled_to, of))
+
     return SavingsFigures(
-        billed_ms=round(times * sum(bill.billed[day] for day in days)),
-        busy_ms=round(times * sum(bill.busy[day] for day in days)),
-        money=None if amount is None else pricing.money(round(times * amount)),
+        billed_ms=scale(sum(bill.billed[day] for day in days), len(days)),
+        busy_ms=scale(sum(bill.busy[day] for day in days), len(days)),
+        money=None if amount is None else pricing.money(scale(amount, priced)),
     )
 
 
@@ -414,10 +423,10 @@ def _total_figures(
     *,
     days: Sequence[date],
     pricing: Pricing,
-    times: Fraction = _ONCE,
+    scaled_to: int | None = None,
 ) -> dict[str, SavingsFigures]:
     parts = {"with_cache": executed, "without": all_requests, "saved": all_requests - executed}
-    return {name: _figures(part, days, pricing, times=times) for name, part in parts.items()}
+    return {name: _figures(part, days, pricing, scaled_to=scaled_to) for name, part in parts.items()}
 
 
 def _suspending(seconds: int, figures: SavingsFigures) -> SavingsOfSuspend:
@@ -436,7 +445,7 @@ MAX_DAYS: Final = 366
 Step: TypeAlias = Literal["day", "month"]
 STEPS: Final[tuple[Step, ...]] = get_args(Step)
 #: Raise it when the document changes, so that documents that were kept before are not served.
-_VERSION: Final = 8
+_VERSION: Final = 9
 _ATTEMPTS: Final = 2
 _BUILDING: Final = "Days of the log are being built again. Try again in a moment."
 
@@ -449,6 +458,7 @@ class SavingsSource:
         prices: ``warehouse.pricing`` of the tenant's configuration.
         partitions: day, build, object keys and number of rows of each day that is read.
         kept: the object keys of what is kept of each day; None if it is not kept of all.
+        ends: the newest day of the log, but at most ``last``; ``last`` if no day has entries.
     """
 
     tenant: UUID
@@ -458,6 +468,7 @@ class SavingsSource:
     prices: Sequence[Mapping[str, Any]]
     partitions: Sequence[tuple[date, str, Sequence[str], int]] = ()
     kept: Sequence[str] | None = None
+    ends: date | None = None
 
     @property
     def before(self) -> date:
@@ -467,7 +478,7 @@ class SavingsSource:
     @property
     def etag(self) -> str:
         builds = [(day.isoformat(), build) for day, build, *_ in self.partitions]
-        parts = (_VERSION, self.tenant, self.first, self.last, self.step, self.kept is None)
+        parts = (_VERSION, self.tenant, self.first, self.last, self.step, self.kept is None, self.ends)
         return strong_etag(*parts, json.dumps([self.prices, builds], sort_keys=True))
 
     @property
@@ -476,7 +487,7 @@ class SavingsSource:
 
 
 def find_source(*, tenant: UUID, first: date, last: date, step: Step) -> SavingsSource:
-    """Return what the savings of the days from ``first`` to ``last`` depend on, in three queries.
+    """Return what the savings of the days from ``first`` to ``last`` depend on, in at most four queries.
 
     Raises:
         BadRequest: there are too many days, or no days.
@@ -489,7 +500,10 @@ def find_source(*, tenant: UUID, first: date, last: date, step: Step) -> Savings
     source = SavingsSource(tenant, first, last, step, read_prices(tenant))
     rows = partitions_with_file(tenant=tenant).filter(day__range=(source.before, last)).defer("hours")
     partitions = [(row.day, row.build, tuple(row.files), row.rows) for row in rows]
-    source = replace(source, partitions=partitions)
+    ends = max((day for day, *_ in partitions if day >= first), default=last)
+    if ends < last and partitions_with_file(tenant=tenant).filter(day__gt=last).exists():
+        ends = last
+    source = replace(source, partitions=partitions, ends=ends)
     return replace(source, kept=_find_kept(source))
 
 
@@ -718,6 +732,7 @@ def _make_document(source: SavingsSource, rows: Iterable[Mapping[str, Any]], *, 
         pricing=Pricing.of(source.prices),
         prices=source.prices,
         sql=_fill(SAVINGS_SQL, source),
+        ends=source.ends,
         # Days of an earlier release have no sums yet.
         activity=None
         if source.kept is None

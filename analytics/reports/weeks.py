@@ -45,7 +45,7 @@ def read_health(tenants: Iterable[UUID]) -> Mapping[UUID, TenantHealth]:
 def list_weeks(
     principal: Principal, *, limit: int, cursor: str | None
 ) -> tuple[list[TenantWeek], str | None]:
-    """Return a page of the tenants on which the caller has ``analytics:read``, and the cursor of the next.
+    """Return a page of the tenants on which the caller has ``analytics:numbers``, and the cursor of the next.
 
     Raises:
         BadRequest: the cursor is not from this list.

@@ -206,16 +206,23 @@ def create_alert(*, tenant_id: UUID, wanted: Mapping[str, Any], actor: str) -> A
     return read_alert(tenant_id=tenant_id, alert_id=alert.pk)
 
 
-def draft_alert(*, tenant_id: UUID, wanted: Mapping[str, Any]) -> Alert:
-    """Return an alert as `create_alert` makes it, which is not stored.
+def draft_alert(*, tenant_id: UUID, wanted: Mapping[str, Any], alert_id: UUID | None = None) -> Alert:
+    """Return an alert as `create_alert` makes it, which is not stored; with ``alert_id`` as `replace_alert`.
 
     Raises:
         TenantNotFound, ValidationFailed: as `create_alert`.
+        AlertNotFound: the tenant has no alert ``alert_id``.
     """
     tenant = Tenant.objects.live().filter(pk=tenant_id).first()
     if tenant is None:
         raise TenantNotFound
-    return Alert(tenant=tenant, **_check(tenant_id, wanted))
+    own = _check(tenant_id, wanted)
+    if alert_id is None:
+        return Alert(tenant=tenant, **own)
+    alert = read_alert(tenant_id=tenant_id, alert_id=alert_id)
+    for name, value in own.items():
+        setattr(alert, name, value)
+    return alert
 
 
 def replace_alert(*, tenant_id: UUID, alert_id: UUID, wanted: Mapping[str, Any], actor: str) -> Alert:

@@ -60,7 +60,7 @@ def list_preferences(email: str) -> list[DigestPreferenceDocument]:
     chosen = dict(DigestPreference.objects.filter(user=user).values_list("tenant_id", "frequency"))
     return [
         _document(tenant, chosen.get(tenant.pk, DigestFrequency.OFF))
-        for tenant in readable_tenants(user).order_by("name", "pk")
+        for tenant in digest_tenants(user).order_by("name", "pk")
     ]
 
 
@@ -72,17 +72,22 @@ def set_preference(*, email: str, tenant_id: UUID, frequency: str, actor: str) -
     """
     with transaction.atomic():
         user = _read_user(email, is_locked=True)
-        tenant = readable_tenants(user).filter(pk=tenant_id).first()
+        tenant = digest_tenants(user).filter(pk=tenant_id).first()
         if tenant is None:
             raise NotFound("There is no such tenant, or you are not a member of it.")
         _write(user, tenant_id, DigestFrequency(frequency), actor=actor)
     return _document(tenant, frequency)
 
 
-def readable_tenants(user: User) -> QuerySet[Tenant]:
-    """Return the live tenants that a user may read by membership or grant. A platform role is not enough."""
+def digest_tenants(user: User) -> QuerySet[Tenant]:
+    """Return the live tenants whose digests a user may read, also as an auditor."""
+    return readable_tenants(user, scope=Scope.ANALYTICS_NUMBERS)
+
+
+def readable_tenants(user: User, *, scope: Scope = Scope.ANALYTICS_READ) -> QuerySet[Tenant]:
+    """Return the live tenants on which membership or grants give a scope. A platform role is not enough."""
     reach = replace(rights_of(user).on_tenants, everywhere=NO_SCOPES)
-    return Tenant.objects.live().with_scope(Scope.ANALYTICS_READ, reach)
+    return Tenant.objects.live().with_scope(scope, reach)
 
 
 def unsubscribe_token(*, user_id: int, tenant_id: UUID) -> str:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
+import logging
+import math
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import ExitStack
+from threading import Event, Lock
 from typing import TYPE_CHECKING, Annotated, Any, Final
 from urllib.parse import urlsplit
 
@@ -31,6 +35,7 @@ from analytics.watch.preferences import readable_tenants
 from analytics.words.alert_numbers import describe_number
 from tenantadmin.lib.core import outgoing
 from tenantadmin.lib.core.emails import named, unlinked
+from tenantadmin.lib.core.errors import RateLimited
 from tenantadmin.lib.core.outgoing import NotSent
 from tenantadmin.lib.core.rendering import dump_json
 from tenantadmin.lib.core.structs import JsonStruct
@@ -39,13 +44,15 @@ from tenantadmin.lib.jobs import outbox
 from tenantadmin.lib.jobs.outbox import MAIL, WEB, Kind, Parcel, Skipped
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from concurrent.futures import Executor
     from datetime import datetime
     from uuid import UUID
 
     from analytics.models import Alert, AlertFiring
     from tenantadmin.lib.core.outgoing import Answer
+
+logger = logging.getLogger(__name__)
 
 
 def queue_messages(
@@ -148,48 +155,116 @@ class AlertChannelTest(JsonStruct):
     answer: Annotated[str, Meta(description="What the receiver answered, or why it got no message.")]
 
 
-def try_channels(*, tenant_id: UUID, wanted: Mapping[str, Any], actor: str) -> list[AlertChannelTest]:
-    """Send a message to each channel of an alert that does not exist yet, and wait for the answers.
+#: How long the channels of a test have together. Looking a name up has no time limit of its own.
+_TEST_SECONDS: Final = WEB.seconds + 1
+#: How many tests a process sends at a time; each holds a thread that answers requests.
+_MOST_TESTS: Final = 4
+_lock: Final = Lock()
+#: The tenants of the tests that this process sends.
+_testing: Final[set[UUID]] = set()
 
-    ``wanted`` is as in `create_alert`. Webhooks are signed with a secret that no receiver knows yet.
+
+def try_channels(
+    *, tenant_id: UUID, wanted: Mapping[str, Any], actor: str, alert_id: UUID | None = None
+) -> list[AlertChannelTest]:
+    """Send a message to each channel of an alert that is not stored so, and wait for the answers.
+
+    All channels have `_TEST_SECONDS` together.
+
+    Args:
+        wanted: as in `create_alert`.
+        alert_id: the alert that this would replace, whose secrets sign webhooks. Without it, a secret signs
+            them that no receiver knows yet.
 
     Raises:
         TenantNotFound, ValidationFailed: as `create_alert`.
-        RateLimited: the tenant has sent too many tests.
+        AlertNotFound: the tenant has no such alert.
+        RateLimited: the tenant has sent too many tests, or one is still being sent.
     """
-    alert = draft_alert(tenant_id=tenant_id, wanted=wanted)
-    count_use(limit=settings.ALERT_TEST_LIMIT, kind="alert-test", key=str(tenant_id))
-    note_channel_test(alert, actor=actor)
-    messages = make_messages(alert, occasion=AlertDelivery.Occasion.TEST, at=now())
-    with ThreadPoolExecutor(max_workers=len(messages)) as pool:
-        sent = [(message, _try(message, pool)) for message in messages]
-        return [
-            AlertChannelTest(
-                channel=describe_channel(message.channel), accepted=outcome[0], answer=outcome[1]
-            )
-            for message, result in sent
-            for outcome in [result()]
-        ]
+    alert = draft_alert(tenant_id=tenant_id, alert_id=alert_id, wanted=wanted)
+    with ExitStack() as until_sent:
+        _take_place(tenant_id)
+        until_sent.callback(_testing.discard, tenant_id)
+        count_use(limit=settings.ALERT_TEST_LIMIT, kind="alert-test", key=str(tenant_id))
+        note_channel_test(alert, actor=actor)
+        messages = make_messages(alert, occasion=AlertDelivery.Occasion.TEST, at=now())
+        is_over = Event()
+        pool = ThreadPoolExecutor(max_workers=len(messages), thread_name_prefix="alert test")
+        sending = [_begin(message, pool, is_over) for message in messages]
+        pool.shutdown(wait=False)
+        # What has no time limit keeps the place, so that threads do not pile up.
+        _call_after(sending, until_sent.pop_all().close)
+    ended, _ = wait(sending, timeout=_TEST_SECONDS)
+    is_over.set()
+    outcomes = [
+        _outcome(message, future) if future in ended else (False, _NO_ANSWER)
+        for message, future in zip(messages, sending, strict=True)
+    ]
+    return [
+        AlertChannelTest(channel=describe_channel(message.channel), accepted=accepted, answer=answer)
+        for message, (accepted, answer) in zip(messages, outcomes, strict=True)
+    ]
 
 
-def _try(message: AlertDelivery, pool: Executor) -> Callable[[], tuple[bool, str]]:
-    """Begin to send a message. Return what waits for whether it was accepted, and the answer in words."""
+_NO_ANSWER: Final = f"No answer within {WEB.seconds:g} seconds."
+
+
+def _take_place(tenant_id: UUID) -> None:
+    """Begin a test of a tenant.
+
+    Raises:
+        RateLimited: the tenant has one already, or this process has too many.
+    """
+    with _lock:
+        if tenant_id in _testing or len(_testing) >= _MOST_TESTS:
+            whose = "of this tenant" if tenant_id in _testing else "of others"
+            message = f"A test {whose} is still being sent. Try again in a moment."
+            raise RateLimited(message, retry_after=math.ceil(_TEST_SECONDS))
+        _testing.add(tenant_id)
+
+
+def _call_after(futures: Sequence[Future[Any]], act: Callable[[], None]) -> None:
+    """Call ``act`` when all have ended, in the thread of the last."""
+    left = [*futures]
+
+    def note(future: Future[Any]) -> None:
+        with _lock:
+            left.remove(future)
+            is_last = not left
+        if is_last:
+            act()
+
+    for future in futures:
+        future.add_done_callback(note)
+
+
+def _begin(message: AlertDelivery, pool: Executor, is_over: Event) -> Future[Answer | None]:
+    """Begin to send a message. What is `Skipped` has ended."""
+
+    def go() -> None:
+        if is_over.is_set():
+            raise NotSent(_NO_ANSWER)
+
     try:
-        sending = pool.submit(_pack(message).send, lambda: None)
+        return pool.submit(_pack(message).send, go)
     except Skipped as error:
-        reason = str(error)
-        return lambda: (False, reason)
+        skipped: Future[Answer | None] = Future()
+        skipped.set_exception(error)
+        return skipped
 
-    def wait() -> tuple[bool, str]:
-        try:
-            answer = sending.result()
-        except NotSent as error:
-            return False, str(error)
-        if answer is None:
-            return True, "The mail server took the mail."
-        return True, f"The receiver answered with status {answer.status}."
 
-    return wait
+def _outcome(message: AlertDelivery, ended: Future[Answer | None]) -> tuple[bool, str]:
+    """Return whether a message was accepted, and the answer in words."""
+    try:
+        answer = ended.result()
+    except (NotSent, Skipped) as error:
+        return False, str(error)
+    except Exception:  # the others are answered
+        logger.exception("A test of a channel of the type %s failed", message.channel["type"])
+        return False, "The message was not sent. The service's log says why."
+    if answer is None:
+        return True, "The mail server took the mail."
+    return True, f"The receiver answered with status {answer.status}."
 
 
 _HEADINGS: Final = {"started": "Alert", "ended": "Over", "test": "Test of the alert"}

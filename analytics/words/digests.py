@@ -22,7 +22,7 @@ from accounts.mailing import parcel_of
 from accounts.models import Tenant
 from analytics.models import Digest, DigestMail
 from analytics.watch.facts import LEAKS, NameKind, ShownFact, fill, show_facts, show_values
-from analytics.watch.preferences import readable_tenants, subscriptions, unsubscribe_token
+from analytics.watch.preferences import digest_tenants, subscriptions, unsubscribe_token
 from analytics.watch.sections import DigestHead
 from analytics.words.sections import SectionText
 from tenantadmin.lib.core.emails import unlinked
@@ -266,7 +266,7 @@ def _pack(mail: DigestMail) -> Parcel:
         Skipped: the user may not read the digest or has unsubscribed.
     """
     digest = Digest.objects.filter(tenant_id=mail.tenant_id, period=mail.period).first()
-    tenant = readable_tenants(mail.user).filter(pk=mail.tenant_id).first() if mail.user.is_active else None
+    tenant = digest_tenants(mail.user).filter(pk=mail.tenant_id).first() if mail.user.is_active else None
     if digest is None or tenant is None or not subscriptions(digest).filter(user=mail.user).exists():
         raise Skipped("The user may no longer read this digest, or has unsubscribed.")
     token = unsubscribe_token(user_id=mail.user.pk, tenant_id=tenant.pk)

@@ -317,6 +317,7 @@ CORS_EXPOSE_HEADERS = [
     "X-Request-Id",
     "Retry-After",
     "Location",
+    "Link",
     "X-Row-Count",
     "X-Truncated",
     "X-Result-Cache",

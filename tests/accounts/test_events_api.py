@@ -93,6 +93,34 @@ def test_events_are_a_file_too(world: factories.World) -> None:
         assert client.get(EVENTS, Accept=accept)["Content-Type"] == "application/json"
 
 
+def test_a_file_says_that_it_is_cut_and_leads_on(
+    world: factories.World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("accounts.api.history._MAX_IN_FILE", 2)
+    for number in range(3):
+        record(str(number), tenant_id=world.tenant.pk)
+    client, address = signed_in(world.owner), f"{EVENTS}?tenant={world.tenant.pk}"
+    parts = []
+    while address:
+        answer = client.get(address, Accept="text/csv")
+        rows = csv.DictReader(io.StringIO(b"".join(answer).decode()))
+        parts.append(([row["subject"] for row in rows], answer["X-Truncated"]))
+        address = next(iter(re.findall(r'^<(.*)>; rel="next"$', answer.headers.get("Link", ""))), "")
+    assert parts == [(["2", "1"], "true"), (["0"], "false")]
+
+
+def test_changes_keep_ids_without_a_name(world: factories.World) -> None:
+    own = str(world.tenant.pk)
+    record(
+        world.owner.email, kind=EventKind.PAT_CREATED, tenant_id=own, after={"name": "ci", "tenants": [own]}
+    )
+    client = signed_in(world.owner)
+    answer = client.get(EVENTS, Accept="text/csv")
+    (row,) = csv.DictReader(io.StringIO(b"".join(answer).decode()))
+    assert row["changes"] == f"name: ci; tenants: {own}"
+    assert client.get(EVENTS).json()["events"][0]["changes"] == row["changes"]
+
+
 class TestWhoSeesWhat:
     @pytest.fixture(autouse=True)
     def _events(self, world: factories.World) -> None:

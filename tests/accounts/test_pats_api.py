@@ -11,7 +11,7 @@ import pytest
 
 from accounts.access.credentials import create_pat, end_pat, rotate_pat
 from accounts.access.scopes import Scope
-from accounts.models import Membership, PersonalAccessToken, User
+from accounts.models import Membership, PermissionGrant, PersonalAccessToken, User
 from accounts.pats import mail_ending_pats
 from tenantadmin.lib.core.timestamps import format_timestamp, now
 from tests import factories
@@ -244,6 +244,28 @@ def test_accounts_must_be_owned_by_the_owner(world: factories.World) -> None:
         "/users/member@example.org/tokens", body(world, tenants=[], accounts=accounts)
     )
     assert answer.status_code == 403
+
+
+def test_a_token_has_no_scope_that_a_grant_on_one_of_its_tenants_lacks(world: factories.World) -> None:
+    foreign = str(world.stranger_tenant.pk)
+    owner = world.owner
+    PermissionGrant.objects.create(
+        grantee=owner,
+        resource="tenant",
+        resource_id=foreign,
+        permissions=["analytics:numbers", "config:read"],
+    )
+    client, both = signed_in(owner), [str(world.tenant.pk), foreign]
+    for scopes in (["analytics:numbers", "config:read"], ["config:read"]):
+        assert client.post(OWN, body(world, tenants=both, scopes=scopes)).status_code == 201
+    for scopes in (["logs:query"], ["config:read", "config:write"]):
+        answer = client.post(OWN, body(world, tenants=both, scopes=scopes))
+        assert answer.status_code == 403
+        assert answer.json()["message"] == (
+            f"The owner's grant on the tenant {foreign} does not give the scope '{scopes[-1]}'. "
+            "Make a token for this tenant alone, with the scopes of the grant."
+        )
+        assert client.post(OWN, body(world, scopes=scopes)).status_code == 201
 
 
 def test_a_platform_admin_gets_no_token_for_the_logs_of_others(world: factories.World) -> None:

@@ -90,8 +90,13 @@ def parse_exceptions(entries: tuple[str, ...]) -> Exceptions:
     return Exceptions(frozenset(hosts), tuple(networks))
 
 
+#: A name that can be looked up: labels of 1 to 63 characters, at most 253 in all.
+_HOST: Final = re.compile(r"(?=.{1,253}\Z)[a-z0-9_]([a-z0-9_.-]*[a-z0-9_])?")
+
+
 def _is_host(text: str) -> bool:
-    return re.fullmatch(r"[a-z0-9_]([a-z0-9_.-]{0,251}[a-z0-9_])?", text) is not None
+    labels = text.split(".")
+    return _HOST.fullmatch(text) is not None and all(1 <= len(label) <= 63 for label in labels)
 
 
 def check_url(url: str, *, exceptions: Exceptions) -> str:
@@ -115,7 +120,10 @@ def check_url(url: str, *, exceptions: Exceptions) -> str:
         is_allowed = exceptions.allow(host, host)
     except ValueError:
         if not _is_host(host):
-            raise ValueError("Give a URL whose host is a name or an address.") from None
+            raise ValueError(
+                "Give a URL whose host is a name or an address. Between the dots of a name are 1 to 63 "
+                "characters, and it has at most 253."
+            ) from None
         is_allowed = True
     if not is_allowed:
         raise ValueError("Give a URL whose host is public.")
@@ -136,7 +144,8 @@ class _Connection(HTTPSConnection):
     def _new_conn(self) -> socket.socket:
         try:
             found = socket.getaddrinfo(self.host, self.port, type=socket.SOCK_STREAM)
-        except OSError:
+        # Some texts are no names, such as one with an empty label.
+        except (OSError, UnicodeError):
             found = []
         addresses = dict.fromkeys(str(entry[4][0]) for entry in found)
         allowed = [it for it in addresses if self.exceptions.allow(self.host, it)]

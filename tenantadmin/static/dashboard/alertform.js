@@ -107,7 +107,12 @@ export function makeForm({ tenant, kinds, currency, alert, preset, me }) {
   const test = async () => {
     for (const one of rows.querySelectorAll("[role=status]")) one.remove();
     const asked = [...rows.children];
-    const body = { ...read(), name: name.value.trim() || "New alert" };
+    const body = {
+      ...read(),
+      name: name.value.trim() || "New alert",
+      // A receiver verifies the signature of the alert that it knows.
+      ...(alert && { alertId: alert.id }),
+    };
     const { tests } = await call("POST /tenants/{tenant}/alerts/test", { tenant, body });
     tests.forEach(({ accepted, answer }, index) =>
       asked[index].append(

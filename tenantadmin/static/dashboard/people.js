@@ -127,8 +127,13 @@ async function readTenants() {
 }
 
 /** @param {string} tenant @returns {Set<string>} the scopes that grants give on it */
-const granted = (tenant) =>
-  new Set(known.grants.flatMap((one) => (one.resourceId === tenant ? one.permissions : [])));
+function granted(tenant) {
+  const own = known.grants.filter((one) => one.resourceId === tenant);
+  // No list says whose account a tenant is of. What neither a role nor a grant of its own opens is of a granted account.
+  const isOpened = own.length > 0 || known.person?.roles.has(tenant);
+  const grants = isOpened ? own : known.grants.filter((one) => one.resource === "account");
+  return new Set(grants.flatMap((one) => one.permissions));
+}
 
 /**
  * Whether the user's role allows it: `member` reads logs, `statements` is not for auditors, `write` changes rules and configuration,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,6 +16,7 @@ from accounts.models import Event
 from analytics.models import Alert, AlertDelivery, AlertFiring
 from analytics.watch.alerts import after_quiet_hours, delete_old_messages, signing_secrets
 from analytics.watch.preferences import readable_tenants
+from tenantadmin.lib.core.outgoing import NotSent
 from tenantadmin.lib.core.timestamps import format_timestamp, from_epoch_ms, now
 from tenantadmin.lib.jobs.outbox import WEB
 from tests.analytics.alerts.support import make_alert, messages, read_number, writer
@@ -396,6 +398,80 @@ class TestChannelsOfANewAlert:
         event = Event.objects.filter(kind="alert.tested").order_by("at", "id")[0]
         assert event.subject == str(world.tenant.pk)
         assert (event.after or {})["channels"] == [f"webhook {host}"]
+
+    def test_a_fault_of_one_channel_is_logged_and_the_others_are_tried(
+        self,
+        world: World,
+        receiver: Receiver,
+        monkeypatch: pytest.MonkeyPatch,
+        caplog: pytest.LogCaptureFixture,
+    ) -> None:
+        signed_in(world.owner)
+        monkeypatch.setattr("accounts.mailing.get_connection", lambda: 1 / 0)
+        channels = [{"type": "email", "to": world.owner.email}, {"type": "slack", "url": receiver.url}]
+        tests = self.ask(world, *channels).json()["tests"]
+        assert [(test["accepted"], test["answer"]) for test in tests] == [
+            (False, "The message was not sent. The service's log says why."),
+            (True, "The receiver answered with status 204."),
+        ]
+        assert "A test of a channel of the type email failed" in caplog.text
+
+    def test_a_channel_without_an_answer_holds_no_request_and_one_test_is_sent_at_a_time(
+        self, world: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        signed_in(world.owner)
+        answers, begun = threading.Event(), threading.Event()
+
+        def connect() -> None:
+            begun.set()
+            answers.wait()
+            raise NotSent("It answers late.")
+
+        monkeypatch.setattr("accounts.mailing.get_connection", connect)
+        monkeypatch.setattr("analytics.words.alerts._TEST_SECONDS", 0)
+        silent = {"type": "email", "to": world.owner.email}
+        try:
+            first = self.ask(world, silent, {"type": "email", "to": world.member.email})
+            assert [test["answer"] for test in first.json()["tests"]] == [
+                "No answer within 10 seconds.",
+                "The receiver has not signed in yet.",
+            ]
+            assert begun.wait(30)
+            monkeypatch.setattr("analytics.words.alerts._TEST_SECONDS", 11.0)
+            second = self.ask(world, silent)
+            assert (second.status_code, second["Retry-After"]) == (429, "11")
+            assert second.json()["message"].startswith("A test of this tenant is still being sent.")
+            monkeypatch.setattr("analytics.words.alerts._MOST_TESTS", 1)
+            monkeypatch.setattr("analytics.words.alerts._testing", {world.stranger_tenant.pk})
+            assert self.ask(world, silent).json()["message"].startswith("A test of others is still")
+            monkeypatch.undo()
+        finally:
+            answers.set()
+        for thread in threading.enumerate():
+            if thread.name.startswith("alert test"):
+                thread.join()
+        assert self.ask(world, silent).status_code == 200
+
+    def test_the_test_of_a_changed_alert_is_signed_as_the_alert(
+        self, world: World, receiver: Receiver
+    ) -> None:
+        alert = make_alert(world, channels=[webhook(receiver)], secret_number=3)
+        answer = self.ask(world, webhook(receiver), name="Changed", alertId=str(alert.pk))
+        assert [test["accepted"] for test in answer.json()["tests"]] == [True]
+        ((headers, body),) = receiver.messages
+        data = Webhook(signing_secrets(alert)[0]).verify(body, headers)["data"]
+        assert (data["alertId"], data["name"]) == (str(alert.pk), "Changed")
+        # Nothing is stored.
+        assert Alert.objects.get().name == "Errors"
+        foreign = Alert.objects.create(
+            tenant=world.stranger_tenant, name="x", kind="errors", threshold=1.0, channels=alert.channels
+        )
+        assert self.ask(world, webhook(receiver), alertId=str(foreign.pk)).status_code == 404
+        assert len(receiver.messages) == 1
+
+    def test_a_host_that_is_no_name_is_refused(self, world: World) -> None:
+        answer = self.ask(world, {"type": "slack", "url": "https://a..b/x"})
+        assert (answer.status_code, answer.json()["details"][0]["path"]) == (400, "/channels/0/url")
 
     def test_what_create_refuses_is_refused_and_tests_are_limited(self, world: World, settings: Any) -> None:
         settings.ALERT_TEST_LIMIT = "1 per hour"

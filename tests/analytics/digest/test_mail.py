@@ -20,6 +20,7 @@ from accounts.models import Event, Membership, PermissionGrant, User
 from analytics.jobs.digests import make_digest
 from analytics.models import Digest, DigestMail, DigestPreference
 from analytics.watch.facts import DigestPeriod
+from analytics.watch.preferences import readable_tenants
 from tenantadmin.lib.core.timestamps import now
 from tenantadmin.lib.objectstore import default_store
 from tests import factories
@@ -107,6 +108,21 @@ class TestPreference:
         assert {(event.actor, event.subject, event.tenant_id) for event in events} == {
             ("member@example.org", "member@example.org", world.tenant.pk)
         }
+
+    def test_an_auditor_gets_digests_and_no_alerts(self, world: World, inbox: Inbox) -> None:
+        PermissionGrant.objects.create(
+            grantee=world.stranger,
+            resource="tenant",
+            resource_id=world.tenant.pk,
+            permissions=["analytics:numbers", "config:read"],
+        )
+        choose(world, world.stranger, "daily")
+        make(world)
+        assert send_all() == 1
+        (mail,) = inbox.messages
+        assert mail["To"] == world.stranger.email
+        # Alerts name what the numbers alone do not tell.
+        assert not readable_tenants(world.stranger).filter(pk=world.tenant.pk).exists()
 
     def test_of_a_tenant_that_the_user_may_read_alone(self, world: World) -> None:
         for user in (world.stranger, world.platform_admin):

@@ -90,13 +90,45 @@ def test_a_month_is_of_days_like_those_since_the_first_with_an_entry(world: Worl
     put_example(world)
     week = f"from={DAY - timedelta(6)}&to={DAY + timedelta(1)}"
     found = get(world, week)
-    # Without a price, in time. Only the last two of the eight days are since the first entry.
-    assert found["perMonth"]["saved"] == {"billedMs": 90 * MINUTE, "busyMs": 15 * MINUTE, "money": None}
-    assert found["text"]["bill"].endswith("; about 1.5 h less a month")
+    # Without a price, in time. The six days before the first entry and the one to come do not count.
+    assert found["perMonth"]["saved"] == {"billedMs": 180 * MINUTE, "busyMs": 30 * MINUTE, "money": None}
+    assert found["text"]["bill"].endswith("; about 3 h less a month")
     # Nothing is said of a month in which nothing is saved.
     empty = get(world, f"from={DAY + timedelta(5)}&to={DAY + timedelta(6)}")
     assert empty["perMonth"]["saved"] == {"billedMs": 0, "busyMs": 0, "money": None}
     assert "a month" not in empty["text"]["bill"]
+
+
+def test_a_quiet_day_before_the_newest_of_the_log_counts_in_a_month(world: World) -> None:
+    put_example(world)
+    window = f"from={DAY}&to={DAY + timedelta(1)}"
+    assert get(world, window)["perMonth"]["saved"]["billedMs"] == 180 * MINUTE
+    put(world, {"timestamp": 0, "cacheStatus": "HIT"}, day=DAY + timedelta(2))
+    assert get(world, window)["perMonth"]["saved"]["billedMs"] == 90 * MINUTE
+
+
+def test_a_month_of_a_warehouse_that_is_always_on_has_no_more_than_its_days(world: World) -> None:
+    put_example(world)
+    factories.set_prices(world.tenant, {**PRICE, "billing": "always-on"})
+    found = get(world, f"from={DAY - timedelta(6)}&to={DAY + timedelta(20)}")
+    assert found["perMonth"]["withCache"]["billedMs"] == 30 * 24 * HOUR
+
+
+def test_the_money_of_a_month_is_that_of_the_days_with_a_price(world: World) -> None:
+    for day in (DAY - timedelta(1), DAY):
+        put(
+            world,
+            {"timestamp": HOUR, "cacheStatus": "MISS", "warehouseExecutionTimeMs": MINUTE},
+            {"timestamp": 2 * HOUR, "cacheStatus": "HIT"},
+            day=day,
+        )
+    window, per_month = f"from={DAY - timedelta(1)}&to={DAY}", []
+    for first in (DAY - timedelta(1), DAY, DAY + timedelta(1)):
+        factories.set_prices(world.tenant, {**PRICE, "from": str(first)})
+        per_month.append(get(world, window)["perMonth"]["saved"])
+    # The last price begins after the window.
+    assert [month["money"] for month in per_month] == ["9.00", "9.00", None]
+    assert {month["billedMs"] for month in per_month} == {180 * MINUTE}
 
 
 def test_the_document(world: World) -> None:
@@ -121,16 +153,16 @@ def test_the_document(world: World) -> None:
         "pricing": [PRICE],
         "window": {"from": "2026-03-10", "to": "2026-03-11", "daysWithoutData": ["2026-03-11"]},
         "total": figures,
-        # A month has 15 times the days of the window.
+        # A month has 30 times the one day of the log; the other is to come.
         "perMonth": {
-            "withCache": {"billedMs": 90 * MINUTE, "busyMs": 15 * MINUTE, "money": "4.50"},
-            "without": {"billedMs": 180 * MINUTE, "busyMs": 30 * MINUTE, "money": "9.00"},
-            "saved": {"billedMs": 90 * MINUTE, "busyMs": 15 * MINUTE, "money": "4.50"},
+            "withCache": {"billedMs": 180 * MINUTE, "busyMs": 30 * MINUTE, "money": "9.00"},
+            "without": {"billedMs": 360 * MINUTE, "busyMs": 60 * MINUTE, "money": "18.00"},
+            "saved": {"billedMs": 180 * MINUTE, "busyMs": 30 * MINUTE, "money": "9.00"},
         },
         "text": {
             "bill": "6 min less billed time, 50.0% of the bill without the cache; "
-            "about 4.50 USD less a month",
-            "time": "of statements that did not run, about 15 min a month; billed only where the warehouse "
+            "about 9.00 USD less a month",
+            "time": "of statements that did not run, about 30 min a month; billed only where the warehouse "
             "would have slept",
             "chart": "How long the warehouse was awake, which is what is billed; all days together",
             "suspends": "It suspends when no statement ran for so long. That is set in the warehouse.",

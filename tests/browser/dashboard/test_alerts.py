@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from playwright.sync_api import expect
+from standardwebhooks.webhooks import Webhook
 
 from analytics.jobs.alerts import Reading, record_reading
 from analytics.models import Alert
+from analytics.watch.alerts import signing_secrets
 from tenantadmin.lib.core.timestamps import now
 from tests.receiver import receiver
 from tests.sending import send_all
@@ -131,6 +133,14 @@ def test_an_alert_is_made_tested_changed_and_deleted(
 
         row.get_by_role("button", name="Change").click()
         expect(dialog.get_by_label("Address").nth(1)).to_have_value("https://hooks.example.org/secret")
+        # The receiver verifies the signature of the alert that it knows.
+        dialog.get_by_label("Address").nth(1).fill(receiver.url)
+        dialog.get_by_role("button", name="Send a test").click()
+        expect(answer).to_contain_text("sent The")
+        headers, body = receiver.messages[-1]
+        alert.refresh_from_db()
+        Webhook(signing_secrets(alert)[0]).verify(body, headers)
+        dialog.get_by_label("Address").nth(1).fill("https://hooks.example.org/secret")
         dialog.locator("[name=threshold]").fill("3")
         dialog.get_by_label("Quiet from (UTC)").fill("22:00")
         dialog.get_by_label("Quiet until (UTC)").fill("06:30")

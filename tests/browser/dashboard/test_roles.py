@@ -225,6 +225,21 @@ def test_an_operator_with_a_grant_invalidates_and_sees_no_other_act(
     grant.delete()
 
 
+def test_a_grant_on_the_account_offers_what_one_on_the_tenant_does(
+    demo: Demo, home: str, open_as: Callable[..., Any]
+) -> None:
+    analyst = factories.make_user("analyst-of-account@example.org")
+    grant = PermissionGrant.objects.create(
+        grantee=analyst,
+        resource="account",
+        resource_id=Tenant.objects.get(pk=demo.tenant).account_id,
+        permissions=["analytics:read", "config:read"],
+    )
+    with open_as(analyst, home, f"/t/{demo.tenant}/overview") as dashboard:
+        expect(dashboard.page.locator("nav[aria-label=Pages] >> text=Statements")).to_be_visible()
+    grant.delete()
+
+
 def test_access_for_a_limited_time_stands_apart_and_is_taken_away(
     demo: Demo, home: str, open_as: Callable[..., Any]
 ) -> None:

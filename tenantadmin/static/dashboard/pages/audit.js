@@ -21,9 +21,12 @@ export async function show({ tenant, query }) {
     ...(chosen("cursor") && { cursor: chosen("cursor") }),
   });
   const next = _links.next && new URLSearchParams(_links.next.href.split("?")[1]).get("cursor");
+  const isCut = fine("");
   const save = async () => {
     const answer = await send("GET /config/events", asked, { accept: "text/csv; for=people" });
     handOver(await answer.blob(), `audit-${today()}.csv`);
+    if (answer.headers.get("X-Truncated") === "true")
+      isCut.textContent = "The file ends after 10,000 lines. Choose fewer days for the others.";
   };
   const at = (/** @type {Texts} */ filter) => to(tenant, "audit", filter);
   return h(
@@ -37,6 +40,7 @@ export async function show({ tenant, query }) {
       ],
       button("Download CSV", save),
     ),
+    isCut,
     filters(
       at,
       field("From", input("from", chosen("from"), { type: "date" })),

@@ -74,6 +74,13 @@ def test_a_redirect_is_not_followed(receiver: Receiver) -> None:
     assert len(receiver.messages) == 1
 
 
+@pytest.mark.parametrize("host", ["a..b", "a" * 64 + ".example.org"])
+def test_a_host_that_is_no_name_has_no_address(host: str) -> None:
+    """Channels that were stored before such hosts were refused."""
+    with pytest.raises(NotSent, match=r"^The host has no public address\.$"):
+        send(f"https://{host}/")
+
+
 def test_a_private_address_gets_no_connection(receiver: Receiver) -> None:
     with pytest.raises(NotSent, match=r"^The host has no public address\.$"):
         send(receiver.url, exceptions=NONE)
@@ -247,6 +254,7 @@ def test_public_addresses(address: str) -> None:
         ("HTTPS://example.org", "https://example.org"),
         ("https://example.org:8443/a", "https://example.org:8443/a"),
         ("https://[2606:4700::1111]/", "https://[2606:4700::1111]/"),
+        *((f"https://{host}/", f"https://{host}/") for host in (f"{'a' * 63}.b", f"{'a.' * 126}b")),
     ],
 )
 def test_urls(url: str, stored: str) -> None:
@@ -261,6 +269,7 @@ def test_urls(url: str, stored: str) -> None:
         *("https://example.org:0/", "https://example.org:70000/", "https://exa mple.org/"),
         *("https://example.org/\n", "https://exämple.org/", "https://[::1", "https://a..b%2f/"),
         *("https://127.0.0.1/", "https://0x7f000001./", "https://" + "a" * 2_000),
+        *("https://a..b/x", f"https://{'a' * 64}.example.org/", f"https://{'a.' * 126}bc/"),
     ],
 )
 def test_urls_that_are_refused(url: str) -> None:
