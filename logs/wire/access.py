@@ -41,9 +41,8 @@ _OPERATION: Final = "query_logs"
 #: So many tenants of one name are looked at.
 _MAX_NAMESAKES: Final = 20
 _REMEMBERED_STATEMENTS: Final = 64
-#: What is remembered of a client is small: longer statements, and wider ones, are settled again.
-_LONGEST_REMEMBERED: Final = 4096
-_MOST_COLUMNS: Final = 200
+#: Bytes of a statement with its names and types: longer ones are settled again.
+_LONGEST_REMEMBERED: Final = 16_384
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,15 +122,17 @@ class Caller:
         _require_query(principal, self.tenant)
         return principal.email
 
-    def pay(self, seconds: float) -> None:
-        """Count ``seconds`` that the catalog server has worked, on the budget of queries.
+    def pay(self, seconds: float, *, needs_budget: bool = True) -> None:
+        """Count ``seconds`` that were worked for the caller, on the budget of queries.
 
         Raises:
-            ApiError: as `require_rights`; RateLimited if the budget is used up.
+            ApiError: as `require_rights`; RateLimited if the budget is used up, and one is needed.
         """
-        email = self.require_rights()
-        use_budget(QUERY, caller=email, network=network_of(self.address), seconds=seconds)
-        require_budget(QUERY, caller=email, network=network_of(self.address))
+        payer = {"caller": self.claims.subject, "network": network_of(self.address)}
+        use_budget(QUERY, **payer, seconds=seconds)
+        self.require_rights()
+        if needs_budget:
+            require_budget(QUERY, **payer)
 
     def _settle(self, statement: str, disconnection: Disconnection) -> tuple[str, QueryResult | None]:
         """Return the statement that DuckDB can run, which may be a translation, and its columns.
@@ -145,8 +146,10 @@ class Caller:
                 described = describe_query(
                     default_store(), tenant=self.tenant, statement=text, disconnection=disconnection
                 )
-                if len(statement) <= _LONGEST_REMEMBERED and len(described.columns) <= _MOST_COLUMNS:
-                    self._settled[statement] = text, described
+                types = sum(len(column.name) + len(column.type) for column in described.columns)
+                if len(statement) + types <= _LONGEST_REMEMBERED:
+                    # Its batches are empty, and may be large.
+                    self._settled[statement] = text, replace(described, batches=())
                 return text, described
         return without_schema(statement), None
 

@@ -176,8 +176,12 @@ class WireServer:
         What a client, or someone between, sends in plain text behind the request for TLS is not read.
         """
         read = 0
+        asked: set[int] = set()
         while (found := await stream.read_startup())[0] in {messages.SSL_REQUEST, messages.GSS_REQUEST}:
             code, body = found
+            if code in asked:
+                raise ProtocolError("Encryption was asked for twice.")
+            asked.add(code)
             read += 8 + len(body)
             if code == messages.SSL_REQUEST and self._tls is not None:
                 if protocol.received > read:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,6 +22,7 @@ from logs.wire.statements import (
     fill,
     find_deallocated,
     literal_of,
+    may_end,
     name_of_prepared,
     null_of,
     read_action,
@@ -58,6 +60,7 @@ _LONG: Final = 2000
 _MAX_STATEMENTS: Final = 500
 _MAX_STATEMENT_BYTES: Final = 4 << 20
 _MAX_PORTALS: Final = 32
+logger = logging.getLogger(__name__)
 #: Longer ones are cut by PostgreSQL.
 _MAX_NAME: Final = 63
 #: What ends the catalog server's answer to each message, beside an error.
@@ -137,6 +140,9 @@ class Session:
         #: By name; of one of the catalog server, the bytes of its text.
         self._statements: dict[bytes, _Statement | int] = {}
         self._portals: dict[bytes, _Portal] = {}
+        #: Of the catalog server, and whether what they do ends a transaction.
+        self._catalog_portals: dict[bytes, bool] = {}
+        self._ending: set[bytes] = set()
         #: For the client, when the rows are sent.
         self._warnings: list[Message] = []
         self._skips = False
@@ -158,8 +164,13 @@ class Session:
                 await self._answer(message)
         finally:
             self._drop(*self._portals)
-            with suppress(Failure):
-                await self._pay()
+            try:
+                await self._pay(needs_budget=False)
+            except Failure:
+                # The token has ended. What was worked is counted all the same.
+                pass
+            except Exception:
+                logger.exception("What a session has worked could not be counted")
 
     async def _read(self) -> Message:
         unread = [portal.moved_at for portal in self._portals.values() if portal.is_unread]
@@ -184,6 +195,8 @@ class Session:
             await self._backend.cancel()
 
     async def _answer(self, message: Message) -> None:
+        # Messages that wait for nothing may follow each other.
+        await asyncio.sleep(0)
         if message.kind == b"S":
             self._skips = False
         elif self._skips:
@@ -221,10 +234,10 @@ class Session:
 
     # The catalog server ------------------------------------------------------------------------
 
-    async def _ask(self, message: Message) -> bool:
+    async def _ask(self, message: Message, *, needs_budget: bool = True) -> bool:
         """Send a message to the catalog server, and its answer to the client. Return False for an error."""
         if message.kind != b"S":
-            await self._settle_up()
+            await self._settle_up(needs_budget=needs_budget)
         started = time.monotonic()
         flush = [] if message.kind in b"QS" else [Message(b"H")]
         ends, is_error = _ENDS[message.kind], False
@@ -248,8 +261,10 @@ class Session:
         self._skips = is_error and bool(flush)
         return not is_error
 
-    async def _settle_up(self) -> None:
+    async def _settle_up(self, *, needs_budget: bool = True) -> None:
         """Pay, if much was worked or the last look at the client's rights is old.
+
+        What ends a transaction needs no budget, nor does the rest of an answer.
 
         Raises:
             Failure: the client may not go on, or has cancelled what runs.
@@ -257,22 +272,26 @@ class Session:
         if self._is_cancelled:
             raise Failure("57014", "The statement was cancelled.")
         if self._unpaid > _UNPAID_SECONDS or time.monotonic() > self._look_at:
-            await self._pay()
+            await self._pay(needs_budget=needs_budget)
 
     async def _work(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
         """Work for the client in a thread, while others are served. It counts on the client's budget."""
-        started = time.monotonic()
-        try:
-            return await self._run(function, *arguments, **options)
-        finally:
-            self._unpaid += time.monotonic() - started
 
-    async def _pay(self) -> None:
+        def work() -> Any:
+            started = time.monotonic()
+            try:
+                return function(*arguments, **options)
+            finally:
+                self._unpaid += time.monotonic() - started
+
+        return await self._run(work)
+
+    async def _pay(self, *, needs_budget: bool = True) -> None:
         """Look whether the client may still ask, and count what it has asked."""
         # Until that succeeds, each statement looks.
         unpaid, self._unpaid, self._look_at = self._unpaid, 0.0, 0.0
         try:
-            await self._run(self.caller.pay, unpaid)
+            await self._run(self.caller.pay, unpaid, needs_budget=needs_budget)
         except ApiError as error:
             raise failure_of(error, is_fatal=not isinstance(error, RateLimited)) from error
         self._look_at = time.monotonic() + _RIGHTS_SECONDS
@@ -287,16 +306,21 @@ class Session:
     def _end_transaction(self) -> None:
         """End what ends with a transaction, unless one lasts."""
         if self._backend.status == b"I":
+            self._catalog_portals.clear()
             self._drop(*(name for name, portal in self._portals.items() if not portal.action.is_held))
 
     # Statements --------------------------------------------------------------------------------
 
     async def _text(self, data: bytes) -> str:
         """Return a statement. If it is long, a thread cuts it into parts."""
-        await self._settle_up()
         text = _decode(data)
+        await self._settle_up(needs_budget=not may_end(text))
         if len(text) > _LONG:
             await self._work(split, text)
+        else:
+            started = time.monotonic()
+            split(text)
+            self._unpaid += time.monotonic() - started
         return text
 
     def _is_over_log(self, statement: str) -> bool:
@@ -318,20 +342,24 @@ class Session:
                     await self._act(portal)
                 continue
             require_catalog(statement)
-            if (prepared := name_of_prepared(statement)) is not None:
-                self._require_room()
-                self._statements[prepared] = len(statement)
-            if self._forget(statement):
+            name = find_deallocated(statement)
+            if name and isinstance(self._statements.get(name), _Statement):
+                self._forget(statement)
                 await self._client.send(messages.complete("DEALLOCATE"))
-            elif not await self._ask(Message(b"Q", statement.encode() + b"\0")):
+                continue
+            prepared = name_of_prepared(statement)
+            if prepared is not None:
+                self._require_room()
+            message = Message(b"Q", statement.encode() + b"\0")
+            if not await self._ask(message, needs_budget=not may_end(statement)):
                 break
+            self._forget(statement)
+            if prepared is not None:
+                self._statements[prepared] = len(statement)
             self._end_transaction()
 
-    def _forget(self, statement: str, *, is_run: bool = True) -> bool:
-        """Forget what a statement ends. Return True if the catalog server need not have it.
-
-        Before it is run, what the catalog server holds still counts.
-        """
+    def _forget(self, statement: str, *, is_run: bool = True) -> None:
+        """Forget what a statement ends. Before it is run, what the catalog server holds still counts."""
         name, is_all = find_deallocated(statement), words_of(statement)[:2] == ["discard", "all"]
         if name == b"" or is_all:
             kept = (
@@ -342,9 +370,8 @@ class Session:
             self._statements = dict(kept)
         if cursor_of(statement) == b"" or is_all:
             self._drop(*self._portals)
-        if name is None or (not is_run and isinstance(self._statements.get(name), int)):
-            return False
-        return isinstance(self._statements.pop(name, None), _Statement)
+        if name is not None and (is_run or isinstance(self._statements.get(name), _Statement)):
+            self._statements.pop(name, None)
 
     def _require_room(self) -> None:
         sizes = [one if isinstance(one, int) else len(one.text) for one in self._statements.values()]
@@ -360,8 +387,11 @@ class Session:
         if not self._is_over_log(text):
             require_catalog(text)
             self._forget(text, is_run=False)
-            if await self._ask(message):
+            if await self._ask(message, needs_budget=not may_end(text)):
                 self._statements[name] = len(text)
+                self._ending.discard(name)
+                if may_end(text):
+                    self._ending.add(name)
             return
         if name and name in self._statements:
             raise Failure("42P05", "There is a prepared statement of this name already.")
@@ -383,17 +413,26 @@ class Session:
         bind = Bind.read(message.body)
         if not isinstance(statement := self._statements.get(bind.statement), _Statement):
             self._drop(bind.portal)
-            await self._ask(message)
+            if bind.portal and len(self._catalog_portals) >= _MAX_PORTALS:
+                raise Failure("54000", "Too many portals are open. Close some.")
+            is_end = bind.statement in self._ending
+            if await self._ask(message, needs_budget=not is_end):
+                self._catalog_portals[bind.portal] = is_end
             return
+        await self._settle_up()
         if len(bind.values) != len(statement.oids):
             raise Failure(
                 "08P01", f"The statement has {len(statement.oids)} parameters, not {len(bind.values)}."
             )
-        literals = [
-            literal_of(value, oid, is_binary=format_of(bind.formats, place) == 1)
-            for place, (value, oid) in enumerate(zip(bind.values, statement.oids, strict=True))
-        ]
-        portal = _Portal(read_action(fill(statement.text, literals)), bind.result_formats)
+
+        def make() -> _Portal:
+            literals = [
+                literal_of(value, oid, is_binary=format_of(bind.formats, place) == 1)
+                for place, (value, oid) in enumerate(zip(bind.values, statement.oids, strict=True))
+            ]
+            return _Portal(read_action(fill(statement.text, literals)), bind.result_formats)
+
+        portal = await self._work(make)
         if not bind.portal:
             self._drop(b"")
         self._open(bind.portal, portal)
@@ -415,11 +454,14 @@ class Session:
 
     async def _close(self, message: Message) -> None:
         kind, name = message.body[:1], Body(message.body[1:]).text()
+        if kind not in {b"P", b"S"}:
+            raise ProtocolError("A portal or a statement is closed.")
         is_here = (
             name in self._portals if kind == b"P" else isinstance(self._statements.get(name), _Statement)
         )
         if kind == b"P":
             self._drop(name)
+            self._catalog_portals.pop(name, None)
         else:
             self._statements.pop(name, None)
         if is_here:
@@ -446,10 +488,11 @@ class Session:
     async def _execute(self, message: Message) -> None:
         body = Body(message.body)
         portal = self._portals.get(body.text())
-        if portal is None:
-            await self._ask(message)
-        else:
+        if portal is not None:
             await self._act(portal, most=body.number("i"))
+            return
+        name = Body(message.body).text()
+        await self._ask(message, needs_budget=not self._catalog_portals.get(name, False))
 
     # The log -----------------------------------------------------------------------------------
 
@@ -486,8 +529,8 @@ class Session:
 
     async def _act(self, portal: _Portal, *, most: int = 0) -> None:
         """Do what a statement does. Of a SELECT, send at most ``most`` rows if that is not 0."""
-        await self._settle_up()
         action = portal.action
+        await self._settle_up(needs_budget=action.verb in {"FETCH", "MOVE"})
         match action.verb:
             case "SELECT":
                 count = await self._send_rows(portal, portal.formats, most if most > 0 else None)
@@ -528,7 +571,7 @@ class Session:
             if formats is not None:
                 rows = await self._work(pack_rows, result, batch, formats, kind=b"D")
                 await self._client.send_bytes(rows)
-            await self._settle_up()
+            await self._settle_up(needs_budget=False)
         return portal.sent - begun
 
     async def _copy(self, portal: _Portal) -> int:
@@ -542,7 +585,7 @@ class Session:
                 data = await self._work(pack_lines, result, batch, is_csv=form == "csv")
             await self._client.send_bytes(_led(data, lead))
             lead = b""
-            await self._settle_up()
+            await self._settle_up(needs_budget=False)
         trailer = [Message(b"d", lead + b"\xff\xff")] if form == "binary" else []
         await self._client.send(*trailer, Message(b"c"))
         return result.row_count

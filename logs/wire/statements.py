@@ -10,6 +10,7 @@ import re
 import struct
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 import psycopg
@@ -121,6 +122,8 @@ def require_catalog(statement: str) -> None:
         raise Failure(
             "42501", f"Here {words[0].upper()} is not allowed: the log and its catalog are only read."
         )
+    if words[0] == "declare" and ("with", "hold") in pairwise(words):
+        raise Failure("0A000", "WITH HOLD is for cursors over the log.")
     if words[0] == "set":
         names = [word for word in words[1:4] if word not in {"session", "local", "as"}] or [""]
         # After a dot is a setting of the client's own, of any size.
@@ -267,6 +270,14 @@ def fill(statement: str, literals: Sequence[str]) -> str:
         if size > MAX_STATEMENT_BYTES:
             raise Failure("54000", f"With its values the statement has over {MAX_STATEMENT_BYTES} bytes.")
     return "".join(filled)
+
+
+_END: Final = re.compile(r"\s*(?:commit|rollback|abort|end|close|deallocate|discard)\b", re.IGNORECASE)
+
+
+def may_end(statement: str) -> bool:
+    """Return True if a statement begins as one that only ends something."""
+    return _END.match(statement) is not None
 
 
 def name_of_prepared(statement: str) -> bytes | None:

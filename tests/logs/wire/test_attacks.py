@@ -20,7 +20,7 @@ from accounts.models import PersonalAccessToken
 from logs import queries
 from logs.models import QueryRun
 from logs.sql.protocol import EngineUnavailable, QueryCancelled, QueryResult
-from logs.wire import server
+from logs.wire import access, server
 from logs.wire.messages import MAX_MESSAGE, Message, pack_startup
 from tenantadmin.lib.http.budgets import QUERY
 from tests import factories
@@ -350,13 +350,12 @@ def test_new_terms_of_service_end_the_session(
 def test_what_the_catalog_server_works_is_paid(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("logs.wire.session._UNPAID_SECONDS", 0)
     paid: list[float] = []
-    monkeypatch.setattr("logs.wire.access.Caller.pay", lambda _, seconds: paid.append(seconds))
+    monkeypatch.setattr("logs.wire.access.Caller.pay", lambda _, seconds, **__: paid.append(seconds))
     with Raw.signed_in(scene) as raw:
         for _ in range(3):
             raw.query("SELECT 1")
     assert paid[0] == 0
-    assert len(paid) == 3
-    assert all(seconds > 0 for seconds in paid[1:])
+    assert len([seconds for seconds in paid if seconds > 0]) >= 2
 
 
 def test_the_catalog_server_works_within_the_budget(
@@ -387,7 +386,7 @@ def test_a_cursor_ends_with_the_rights(scene: Scene, monkeypatch: pytest.MonkeyP
 def test_many_fetches_are_paid_and_can_be_cancelled(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("logs.wire.session._UNPAID_SECONDS", 0)
     paid: list[float] = []
-    monkeypatch.setattr("logs.wire.access.Caller.pay", lambda _, seconds: paid.append(seconds))
+    monkeypatch.setattr("logs.wire.access.Caller.pay", lambda _, seconds, **__: paid.append(seconds))
     columns = ", ".join(f"{number} AS c{number}" for number in range(50))
     with Raw.signed_in(scene) as raw:
         rows = "range(600), (SELECT count(*) FROM proxy_logs)"
@@ -397,7 +396,7 @@ def test_many_fetches_are_paid_and_can_be_cancelled(scene: Scene, monkeypatch: p
         assert states(raw.query("FETCH 1 FROM c; FETCH 1 FROM c; FETCH 1 FROM c")) == []
         assert len([seconds for seconds in paid if seconds]) >= 2
 
-        def stop(_: object, seconds: float) -> None:
+        def stop(_: object, seconds: float, **__: object) -> None:
             if seconds:
                 cancel(scene, raw.key)
 
@@ -412,7 +411,7 @@ def test_what_a_client_leaves_unpaid_is_paid_when_it_is_gone(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     paid: list[float] = []
-    monkeypatch.setattr("logs.wire.access.Caller.pay", lambda _, seconds: paid.append(seconds))
+    monkeypatch.setattr("logs.wire.access.Caller.pay", lambda _, seconds, **__: paid.append(seconds))
     with Raw.signed_in(scene) as raw:
         raw.query("SELECT pg_catalog.length(repeat('x', 1000000))")
     for _ in range(500):
@@ -425,7 +424,7 @@ def test_what_a_client_leaves_unpaid_is_paid_when_it_is_gone(
 def test_types_that_are_asked_for_are_paid(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("logs.wire.session._UNPAID_SECONDS", 0)
     paid: list[float] = []
-    monkeypatch.setattr("logs.wire.access.Caller.pay", lambda _, seconds: paid.append(seconds))
+    monkeypatch.setattr("logs.wire.access.Caller.pay", lambda _, seconds, **__: paid.append(seconds))
     with Raw.signed_in(scene) as raw:
         for _ in range(2):
             text = b"SELECT count(*) FROM proxy_logs WHERE day = $1"
@@ -433,6 +432,75 @@ def test_types_that_are_asked_for_are_paid(scene: Scene, monkeypatch: pytest.Mon
             assert states(raw.read_all()) == []
     assert len(paid) >= 2
     assert paid[1] > 0
+
+
+def test_encryption_is_asked_for_once(scene: Scene) -> None:
+    """A client that asked again and again kept all others waiting, before it had signed in."""
+    with Raw(scene, tls=False) as raw:
+        raw.socket.sendall(struct.pack("!ii", 8, 80877104) * 2)
+        assert raw.socket.recv(1) == b"N"
+        assert states(raw.read_all()) == ["08P01"]
+
+
+def test_cursors_and_portals_of_the_catalog_are_few(scene: Scene) -> None:
+    with Raw.signed_in(scene) as raw:
+        held = "DECLARE c CURSOR WITH HOLD FOR SELECT 1"
+        assert states(raw.query(f"BEGIN; {held}")) == ["0A000"]
+        raw.query("ROLLBACK")
+        raw.send(Message(b"P", b"s\0SELECT 1\0\0\0"))
+        for number in range(33):
+            raw.send(Message(b"B", f"p{number}\0s\0".encode() + bytes(6)))
+        raw.send(Message(b"S"))
+        assert states(raw.read_all()) == ["54000"]
+        raw.send(Message(b"C", b"Xs\0"))
+        assert states(raw.read_all()) == ["08P01"]
+
+
+def test_a_transaction_ends_without_a_budget(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, settings: Any
+) -> None:
+    settings.CALLER_BUDGETS = {**settings.CALLER_BUDGETS, "query": "1 per hour"}
+    monkeypatch.setattr("logs.wire.session._UNPAID_SECONDS", 0)
+    with Raw.signed_in(scene) as raw:
+        raw.query("BEGIN")
+        use_budget(QUERY, caller=scene.world.member.email, seconds=2)
+        assert states(raw.query("SELECT 1")) == ["53400"]
+        assert states(raw.query("ROLLBACK; SELECT 1")) == ["53400"]
+        raw.send(
+            Message(b"P", b"\0COMMIT\0\0\0"), Message(b"B", bytes(8)), Message(b"E", bytes(5)), Message(b"S")
+        )
+        answer = raw.read_all()
+        assert states(answer) == []
+        assert answer[-1].body == b"I"
+
+
+def test_an_answer_is_sent_whole_also_if_it_used_up_the_budget(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, settings: Any
+) -> None:
+    monkeypatch.setattr("logs.wire.session._UNPAID_SECONDS", 0)
+    original = access.Caller.query
+
+    def costly(caller: access.Caller, *arguments: Any, **options: Any) -> Any:
+        result = original(caller, *arguments, **options)
+        settings.CALLER_BUDGETS = {**settings.CALLER_BUDGETS, "query": "1 per hour"}
+        use_budget(QUERY, caller=scene.world.member.email, seconds=2)
+        return result
+
+    monkeypatch.setattr(access.Caller, "query", costly)
+    with Raw.signed_in(scene) as raw:
+        answer = raw.query("SELECT 1 FROM range(9000), (SELECT count(*) FROM proxy_logs)")
+        assert states(answer) == []
+        assert sum(message.kind == b"D" for message in answer) == 9000
+
+
+def test_what_fails_in_the_catalog_uncounts_nothing(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("logs.wire.session._MAX_STATEMENTS", 2)
+    with Raw.signed_in(scene) as raw:
+        assert states(raw.query("PREPARE a AS SELECT 1; PREPARE b AS SELECT 1")) == []
+        assert states(raw.query("BEGIN; DISCARD ALL")) == ["25001"]
+        raw.query("ROLLBACK")
+        assert states(raw.query("PREPARE c AS SELECT 1")) == ["54000"]
+        assert states(raw.query("DEALLOCATE a; PREPARE c AS SELECT 1")) == []
 
 
 def test_connections_that_are_being_made_count(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
