@@ -105,7 +105,7 @@ def _sql_of(field: Any) -> str:
         names = ", ".join(f"'{name}'" for name, _ in field.flatchoices)
         return f"(ARRAY[{names}])[1 + n %% {len(field.flatchoices)}]"
     if (field.max_length or _LONG) < _LONG:
-        return "n::text"
+        return f"left(n::text, {field.max_length})"
     pattern = next((sql for kind, sql in _VALUES if isinstance(field, kind)), "o.{0}")
     return pattern.format(column) if "'{0}'" not in pattern else pattern.format(field.column)
 
@@ -146,6 +146,8 @@ _SPECIAL: dict[tuple[str, str], Any] = {
         "sections": [{"id": "totals", "heading": "Totals", "text": "Inner text"}],
     },
     ("Digest", "rewritten"): None,
+    ("Alert", "currency"): "USD",
+    ("AlertFiring", "currency"): "USD",
     ("Alert", "channels"): [{"type": "slack", "url": "https://hooks.example.org/secret"}],
     # A token that no other one has made.
     ("PersonalAccessToken", "made_with"): None,
