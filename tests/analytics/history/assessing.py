@@ -4,9 +4,19 @@ from __future__ import annotations
 
 import json
 from io import StringIO
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.core.management import call_command
+
+from analytics.replay.execution import run_next
+from analytics.replay.runs import queue_replay
+from tenantadmin.lib.objectstore import default_store
+
+if TYPE_CHECKING:
+    from datetime import date
+    from uuid import UUID
+
+    from analytics.models import ReplayRun
 
 
 def assess(*arguments: Any) -> dict[str, Any]:
@@ -15,3 +25,19 @@ def assess(*arguments: Any) -> dict[str, Any]:
     call_command("assess", *map(str, arguments), "--json", stdout=out, stderr=err)
     report: dict[str, Any] = json.loads(out.getvalue())
     return report
+
+
+def replay(tenant: UUID, rules: list[dict[str, Any]], *, first: date, last: date) -> ReplayRun:
+    """Return a finished replay over the log of an assessment."""
+    run = queue_replay(
+        tenant_id=tenant,
+        rules=rules,
+        first_day=first,
+        last_day=last,
+        warmup_days=0,
+        gateway={},
+        actor="test",
+    )
+    assert run_next(default_store(), tenant_id=tenant)
+    run.refresh_from_db()
+    return run

@@ -15,13 +15,12 @@ from django.core.management import CommandError, call_command
 from accounts.models import Account, Tenant
 from analytics.assessments.removal import remove_old_assessments
 from analytics.models import Assessment, Digest, ReplayRun
-from analytics.replay.execution import run_next
-from analytics.replay.runs import describe_replay, queue_replay
+from analytics.replay.runs import describe_replay
 from logs.models import Partition
 from tenantadmin.lib.core.timestamps import epoch_ms
 from tenantadmin.lib.objectstore import default_store
 from tests import factories
-from tests.analytics.history.assessing import assess
+from tests.analytics.history.assessing import assess, replay
 from tests.analytics.history.stream import Sent, as_csvlog, as_databricks, as_snowflake, make_stream
 from tests.conftest import ApiClient
 from tests.streams import body_of
@@ -214,17 +213,9 @@ def test_replayed_hits_are_those_of_a_judge_and_absent_columns_are_named(tmp_pat
     tenant = UUID(assess(path, "--from", "snowflake")["tenantId"])
     days = sorted({one.at.date() for one in sent})
     reads = {"isReadOnly": True, "clientIp": {"exists": False}}
-    run = queue_replay(
-        tenant_id=tenant,
-        rules=[{"id": "all", "conditions": reads, "ttlSeconds": 7200}],
-        first_day=days[0],
-        last_day=days[-1],
-        warmup_days=0,
-        gateway={},
-        actor="test",
+    run = replay(
+        tenant, [{"id": "all", "conditions": reads, "ttlSeconds": 7200}], first=days[0], last=days[-1]
     )
-    assert run_next(default_store(), tenant_id=tenant)
-    run.refresh_from_db()
     assert run.result is not None
     expected = count_hits(sent, ttl_ms=7_200_000)
     assert expected > 20

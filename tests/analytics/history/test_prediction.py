@@ -15,11 +15,10 @@ from analytics.demo.logs import read_demo
 from analytics.demo.profile import Publication, make_call
 from analytics.history.entries import Choices
 from analytics.history.rows import Source
-from analytics.replay.execution import run_next
-from analytics.replay.runs import queue_replay
 from logs.definitions import FAILED
 from logs.layout import day_start_ms
 from tenantadmin.lib.objectstore import default_store
+from tests.analytics.history.assessing import replay
 from tests.analytics.history.stream import Sent, as_databricks
 
 if TYPE_CHECKING:
@@ -44,17 +43,7 @@ def test_the_hits_of_the_demo_lie_within_the_bounds(
     order = Order(files=[path], choices=Choices(source=Source.DATABRICKS), name="demo")
     tenant = import_history(default_store(), order, tell=lambda _what, _count: None)
     call_command("rebuild", f"--tenant={tenant}")
-    run = queue_replay(
-        tenant_id=tenant,
-        rules=[dict(rule) for rule in rules_of(profile)],
-        first_day=FIRST,
-        last_day=sent[-1].at.date(),
-        warmup_days=0,
-        gateway={},
-        actor="test",
-    )
-    assert run_next(default_store(), tenant_id=tenant)
-    run.refresh_from_db()
+    run = replay(tenant, [dict(rule) for rule in rules_of(profile)], first=FIRST, last=sent[-1].at.date())
     assert run.result is not None
     hits = Counter(entry["matchedRule"] for entry in logged if entry["cacheStatus"] == "HIT")
     # No history has these: each is a result that was not stored, or not asked for.

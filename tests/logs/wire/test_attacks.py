@@ -347,10 +347,18 @@ def test_new_terms_of_service_end_the_session(
         assert connection.broken
 
 
-def test_what_the_catalog_server_works_is_paid(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def paid(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """What clients pay, in seconds."""
+    seconds_of: list[float] = []
+    monkeypatch.setattr("logs.wire.access.Caller.pay", lambda _, seconds, **__: seconds_of.append(seconds))
+    return seconds_of
+
+
+def test_what_the_catalog_server_works_is_paid(
+    scene: Scene, paid: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("logs.wire.session._UNPAID_SECONDS", 0)
-    paid: list[float] = []
-    monkeypatch.setattr("logs.wire.access.Caller.pay", lambda _, seconds, **__: paid.append(seconds))
     with Raw.signed_in(scene) as raw:
         for _ in range(3):
             raw.query("SELECT 1")
@@ -383,10 +391,10 @@ def test_a_cursor_ends_with_the_rights(scene: Scene, monkeypatch: pytest.MonkeyP
         assert states(raw.query("FETCH 1 FROM c")) == ["28000"]
 
 
-def test_many_fetches_are_paid_and_can_be_cancelled(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_fetches_are_paid_and_can_be_cancelled(
+    scene: Scene, paid: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("logs.wire.session._UNPAID_SECONDS", 0)
-    paid: list[float] = []
-    monkeypatch.setattr("logs.wire.access.Caller.pay", lambda _, seconds, **__: paid.append(seconds))
     columns = ", ".join(f"{number} AS c{number}" for number in range(50))
     with Raw.signed_in(scene) as raw:
         rows = "range(600), (SELECT count(*) FROM proxy_logs)"
@@ -407,11 +415,7 @@ def test_many_fetches_are_paid_and_can_be_cancelled(scene: Scene, monkeypatch: p
         assert states(many) == ["57014"]
 
 
-def test_what_a_client_leaves_unpaid_is_paid_when_it_is_gone(
-    scene: Scene, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    paid: list[float] = []
-    monkeypatch.setattr("logs.wire.access.Caller.pay", lambda _, seconds, **__: paid.append(seconds))
+def test_what_a_client_leaves_unpaid_is_paid_when_it_is_gone(scene: Scene, paid: list[float]) -> None:
     with Raw.signed_in(scene) as raw:
         raw.query("SELECT pg_catalog.length(repeat('x', 1000000))")
     for _ in range(500):
@@ -421,10 +425,10 @@ def test_what_a_client_leaves_unpaid_is_paid_when_it_is_gone(
     assert paid[0] == 0 < paid[1]
 
 
-def test_types_that_are_asked_for_are_paid(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_types_that_are_asked_for_are_paid(
+    scene: Scene, paid: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("logs.wire.session._UNPAID_SECONDS", 0)
-    paid: list[float] = []
-    monkeypatch.setattr("logs.wire.access.Caller.pay", lambda _, seconds, **__: paid.append(seconds))
     with Raw.signed_in(scene) as raw:
         for _ in range(2):
             text = b"SELECT count(*) FROM proxy_logs WHERE day = $1"
