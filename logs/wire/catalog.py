@@ -116,7 +116,7 @@ class Catalog:
 @cache
 def _tls_of(catalog: Catalog) -> ssl.SSLContext | None:
     """Return the settings of TLS, as libpq understands them; None for a connection without."""
-    if catalog.host.startswith("/") or catalog.sslmode not in {"require", "verify-ca", "verify-full"}:
+    if catalog.sslmode not in {"require", "verify-ca", "verify-full"}:
         return None
     authority = None if catalog.sslrootcert == "system" else catalog.sslrootcert or None
     context = ssl.create_default_context(cafile=authority)

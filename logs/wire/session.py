@@ -190,7 +190,7 @@ class Session:
         """End what runs."""
         self._is_cancelled = True
         if self._running is not None:
-            self._running.set()
+            self.cancel()
         else:
             await self._backend.cancel()
 
