@@ -23,15 +23,10 @@ from django.db.models import Max
 from accounts.tenants.pricing import Pricing
 from analytics.models import Alert, AlertDelivery, AlertFiring, AlertKind, Build, TenantHealth
 from analytics.queues import ALERTS
-from analytics.reports.savings import (
-    MIN_FORECAST_DAYS,
-    find_forecast_source,
-    find_source,
-    forecast_month,
-    read_savings,
-)
+from analytics.reports.forecast import find_forecast_source, forecast_month
+from analytics.reports.savings import find_source, read_savings
 from analytics.reports.sql import LOOK_BACK_DAYS
-from analytics.watch.alert_kinds import BASE_DAYS, KINDS, SERVICE_KINDS, alert_sql
+from analytics.watch.alert_kinds import BASE_DAYS, KINDS, SERVICE_KINDS, NoNumber, alert_sql
 from analytics.watch.reading import LogDay, open_log
 from analytics.words.alerts import queue_messages
 from logs.models import PendingBuild
@@ -70,7 +65,7 @@ class Reading:
         source: a hash of what it was read from.
         before: `Alert.before`.
         currency: of a number in money.
-        reason: why there is no number, if not for lack of entries.
+        reason: a `NoNumber`; empty if there is a number, or for want of entries.
     """
 
     value: float | None
@@ -271,18 +266,18 @@ def _read_money(store: ObjectStore, alert: Alert, *, tenant: UUID, last: date) -
     else:
         found = find_source(tenant=tenant, first=last.replace(day=1), last=last, step="day")
     if not found.prices:
-        return Reading(None, reason="no price of the warehouse is set")
+        return Reading(None, reason=NoNumber.NO_PRICE)
     source = hashlib.sha256(f"{alert.kind} {found.etag}".encode()).hexdigest()
     # Days of an earlier release are built soon.
     if found.kept is None or not _is_to_read(alert, source, tenant=tenant, window_first=found.first):
         return None
     began_at = monotonic()
-    so_far, amount, reason = None, None, "no day of the month has a price"
+    so_far, amount, reason = None, None, NoNumber.NO_PRICED_DAY
     if not is_forecast:
         _, body = read_savings(store, found, reader=None)
         amount = json.loads(body)["total"]["withCache"]["money"]
     elif (forecast := forecast_month(store, found)) is None:
-        reason = f"the log has fewer than {MIN_FORECAST_DAYS} days before the newest"
+        reason = NoNumber.FEW_DAYS
     else:
         so_far, amount = (
             (month.saved if alert.kind == AlertKind.SAVINGS_LOW else month.with_cache).money

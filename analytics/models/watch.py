@@ -191,7 +191,7 @@ class Alert(Job):
     modified_at = models.DateTimeField(default=now)
     #: The last evaluation: when, the number (null without enough data), its other part (what the days before
     #: the window have if the number is a difference; the month so far if it is a forecast), the currency of
-    #: money, why it is null, the builds that gave it (a hash), and how long that took.
+    #: money, why it is null (`NoNumber`), the builds that gave it (a hash), and how long that took.
     evaluated_at = models.DateTimeField(null=True)
     value = models.FloatField(null=True)
     before = models.FloatField(null=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import threading
-from calendar import monthrange
 from collections import Counter, defaultdict
 from dataclasses import dataclass, replace
 from datetime import date
@@ -148,8 +147,8 @@ class Savings(JsonStruct):
     per_month: Annotated[
         SavingsTotal,
         Meta(
-            description=f"Of {MONTH_DAYS} days like those since the first with a log entry, "
-            "up to the newest day of the log; money like that of those with a price."
+            description=f"The same for {MONTH_DAYS} days, by the mean of the days from the first log entry "
+            "in the window to the newest day of the log; for money, by the mean of those with a price."
         ),
     ]
     text: SavingsText
@@ -172,19 +171,19 @@ class Savings(JsonStruct):
     queries: list[ReportQuery]
 
 
-_Scope: TypeAlias = tuple[str, str | None]
-_WITH_CACHE: Final[_Scope] = ("withCache", None)
-_WITHOUT: Final[_Scope] = ("without", None)
+Scope: TypeAlias = tuple[str, str | None]
+WITH_CACHE: Final[Scope] = ("withCache", None)
+WITHOUT: Final[Scope] = ("without", None)
 
 
-class _Measured:
+class Measured:
     """The rows of the published query, by scope."""
 
     def __init__(self, rows: Iterable[Mapping[str, Any]]) -> None:
-        self.awake: dict[_Scope, dict[tuple[str | None, date], int]] = defaultdict(dict)
-        self.busy: dict[_Scope, dict[tuple[str | None, date], int]] = defaultdict(dict)
-        self.by_hour: dict[_Scope, dict[int, int]] = defaultdict(dict)
-        self.requests: dict[_Scope, int] = defaultdict(int)
+        self.awake: dict[Scope, dict[tuple[str | None, date], int]] = defaultdict(dict)
+        self.busy: dict[Scope, dict[tuple[str | None, date], int]] = defaultdict(dict)
+        self.by_hour: dict[Scope, dict[int, int]] = defaultdict(dict)
+        self.requests: dict[Scope, int] = defaultdict(int)
         self.unmeasured = 0
         for row in rows:
             scope = (row["scope"], row["ruleId"])
@@ -194,7 +193,7 @@ class _Measured:
             key = row["host"], date.fromisoformat(row["day"])
             self.awake[scope][key], self.busy[scope][key] = row["awakeMs"], row["busyMs"]
             self.requests[scope] += row["requests"]
-            if scope == _WITHOUT:
+            if scope == WITHOUT:
                 self.unmeasured += row["unmeasured"]
 
 
@@ -215,19 +214,19 @@ def savings_document(
         ends: the newest day of the log, if it is within the window.
         activity: the answers of the same days, if their summaries are built.
     """
-    measured = _Measured(rows)
+    measured = Measured(rows)
     awake, busy, requests = measured.awake, measured.busy, measured.requests
     by_hour, unmeasured = measured.by_hour, measured.unmeasured
     days = days_between(window.from_, window.to)
-    executed = bill_days(days, pricing, awake=awake[_WITH_CACHE], busy=busy[_WITH_CACHE])
-    all_requests = bill_days(days, pricing, awake=awake[_WITHOUT], busy=busy[_WITHOUT])
+    executed = bill_days(days, pricing, awake=awake[WITH_CACHE], busy=busy[WITH_CACHE])
+    all_requests = bill_days(days, pricing, awake=awake[WITHOUT], busy=busy[WITHOUT])
 
     def of_days(days: Sequence[date]) -> dict[str, SavingsFigures]:
-        return _total_figures(executed, all_requests, days=days, pricing=pricing)
+        return total_figures(executed, all_requests, days=days, pricing=pricing)
 
     rules = []
     for scope in [scope for scope in awake if scope[0] == "rule"]:
-        both = Counter(busy[scope]) + Counter(busy[_WITH_CACHE])
+        both = Counter(busy[scope]) + Counter(busy[WITH_CACHE])
         more = _figures(bill_days(days, pricing, awake=awake[scope], busy=both) - executed, days, pricing)
         # Hits of the day before may not reach into the window.
         if not (requests[scope] or more.billed_ms):
@@ -247,9 +246,9 @@ def savings_document(
     until_end = days if ends is None else days_between(window.from_, ends)
     usual = list(dropwhile(without_data.__contains__, until_end)) or days
     per_month = SavingsTotal(
-        **_total_figures(executed, all_requests, days=usual, pricing=pricing, scaled_to=MONTH_DAYS)
+        **total_figures(executed, all_requests, days=usual, pricing=pricing, scaled_to=MONTH_DAYS)
     )
-    share = rate(unmeasured, unmeasured + requests[_WITHOUT])
+    share = rate(unmeasured, unmeasured + requests[WITHOUT])
     of_all = [price for price in prices if "host" not in price and price["from"] <= str(window.to)]
     # Several prices are no price to name.
     price = of_all[-1] if of_all and not pricing.hosts else None
@@ -280,8 +279,8 @@ def savings_document(
         hours=[
             SavingsOfHour(
                 hour=hour,
-                awake_ms=by_hour[_WITH_CACHE].get(hour, 0),
-                awake_without_ms=by_hour[_WITHOUT].get(hour, 0),
+                awake_ms=by_hour[WITH_CACHE].get(hour, 0),
+                awake_without_ms=by_hour[WITHOUT].get(hour, 0),
             )
             for hour in range(24)
         ],
@@ -289,7 +288,7 @@ def savings_document(
             _suspending(
                 seconds,
                 _figures(
-                    bill_days(days, pricing, awake=awake[("suspend", str(seconds))], busy=busy[_WITH_CACHE]),
+                    bill_days(days, pricing, awake=awake[("suspend", str(seconds))], busy=busy[WITH_CACHE]),
                     days,
                     pricing,
                 ),
@@ -404,7 +403,10 @@ def _describe_answers(
 def _figures(
     bill: Bill, days: Sequence[date], pricing: Pricing, *, scaled_to: int | None = None
 ) -> SavingsFigures:
-    """Return what some days bill, or so many days like them. Money is that of days with a price."""
+    """Return what some days bill, or what ``scaled_to`` such days would.
+
+    Days without a price are left out of the money, and out of the days that it is scaled by.
+    """
     amount, priced = bill.amount(days), sum(day in bill.cost for day in days)
 
     def scale(value: int, of: int) -> int:
@@ -417,7 +419,7 @@ def _figures(
     )
 
 
-def _total_figures(
+def total_figures(
     executed: Bill,
     all_requests: Bill,
     *,
@@ -425,6 +427,7 @@ def _total_figures(
     pricing: Pricing,
     scaled_to: int | None = None,
 ) -> dict[str, SavingsFigures]:
+    """Return the members of a `SavingsTotal`, as `_figures`."""
     parts = {"with_cache": executed, "without": all_requests, "saved": all_requests - executed}
     return {name: _figures(part, days, pricing, scaled_to=scaled_to) for name, part in parts.items()}
 
@@ -447,7 +450,7 @@ STEPS: Final[tuple[Step, ...]] = get_args(Step)
 #: Raise it when the document changes, so that documents that were kept before are not served.
 _VERSION: Final = 9
 _ATTEMPTS: Final = 2
-_BUILDING: Final = "Days of the log are being built again. Try again in a moment."
+BUILDING: Final = "Days of the log are being built again. Try again in a moment."
 
 
 @dataclass(frozen=True, slots=True)
@@ -544,14 +547,14 @@ def read_savings(store: ObjectStore, source: SavingsSource, *, reader: Reader | 
         else:
             cache_document(source.cache_key, body)
             return source.etag, body
-    raise ServiceBusy(_BUILDING)
+    raise ServiceBusy(BUILDING)
 
 
 def _compute(store: ObjectStore, source: SavingsSource, *, reader: Reader | None) -> Savings:
     if source.kept is not None:
         return _compute_kept(store, source, source.kept)
     if reader is None:
-        raise ServiceBusy(_BUILDING)
+        raise ServiceBusy(BUILDING)
     return compute_savings(store, source, reader=reader)
 
 
@@ -612,13 +615,13 @@ def _compute_kept(store: ObjectStore, source: SavingsSource, keys: Sequence[str]
     """Compute the same savings from what is kept of each day, without reading the log.
 
     Raises:
-        BadRequest, StoreError, duckdb.IOException: as `_read_kept`; there are too many rules.
+        BadRequest, StoreError, duckdb.IOException: as `read_kept`; there are too many rules.
     """
-    rows = _read_kept(store, source, keys)
+    rows = read_kept(store, source, keys)
     return _make_document(source, rows, has_more=len(rows) > _MAX_ROWS)
 
 
-def _read_kept(store: ObjectStore, source: SavingsSource, keys: Sequence[str]) -> list[dict[str, Any]]:
+def read_kept(store: ObjectStore, source: SavingsSource, keys: Sequence[str]) -> list[dict[str, Any]]:
     """Return the rows of the published query from what is kept of each day; at most one above `_MAX_ROWS`.
 
     Raises:
@@ -640,75 +643,6 @@ def _read_kept(store: ObjectStore, source: SavingsSource, keys: Sequence[str]) -
             return [dict(zip(names, row, strict=True)) for row in cursor.fetchmany(_MAX_ROWS + 1)]
         except (duckdb.InterruptException, duckdb.OutOfMemoryException):
             raise _refuse("The savings of these days take too long. Choose fewer days.") from None
-
-
-#: A forecast takes the days to come for the mean of so many days before the newest; of at least so many.
-FORECAST_DAYS: Final = 28
-MIN_FORECAST_DAYS: Final = 7
-
-
-@dataclass(frozen=True, slots=True)
-class MonthForecast:
-    """A month (UTC): up to its newest day, and all of it."""
-
-    so_far: SavingsTotal
-    whole: SavingsTotal
-
-
-def find_forecast_source(*, tenant: UUID, last: date) -> SavingsSource:
-    """Return what the forecast of the month of ``last``, the newest day, depends on."""
-    first = min(last.replace(day=1), days_before(last, FORECAST_DAYS))
-    return find_source(tenant=tenant, first=first, last=last, step="day")
-
-
-def forecast_month(store: ObjectStore, source: SavingsSource) -> MonthForecast | None:
-    """Return the month of the last day of a source of `find_forecast_source`; None if it has too few days.
-
-    Each day to come has the mean of the `FORECAST_DAYS` before the newest one, which counts as such a day
-    too until it has as much. It is billed by the prices in force on it.
-
-    Raises:
-        ServiceBusy: a day of an earlier release is still to build.
-        BadRequest, StoreError, duckdb.IOException: as `_read_kept`.
-    """
-    if source.kept is None:
-        raise ServiceBusy(_BUILDING)
-    last = source.last
-    with_data = {day for day, *_ in source.partitions}
-    before = days_between(days_before(last, FORECAST_DAYS), days_before(last, 1))
-    usual = list(dropwhile(lambda day: day not in with_data, before))
-    if len(usual) < MIN_FORECAST_DAYS:
-        return None
-    measured, pricing = _Measured(_read_kept(store, source, source.kept)), Pricing.of(source.prices)
-    so_far = days_between(last.replace(day=1), last)
-    whole = days_between(last.replace(day=1), last.replace(day=monthrange(last.year, last.month)[1]))
-
-    def bill(scope: _Scope, days: Sequence[date], to_come: Sequence[date]) -> Bill:
-        awake, busy = (
-            {**times[scope], **_mean(times[scope], of=usual, on=to_come, pricing=pricing)}
-            for times in (measured.awake, measured.busy)
-        )
-        return bill_days(days, pricing, awake=awake, busy=busy)
-
-    def total(days: Sequence[date], to_come: Sequence[date]) -> SavingsTotal:
-        executed, all_requests = (bill(scope, days, to_come) for scope in (_WITH_CACHE, _WITHOUT))
-        return SavingsTotal(**_total_figures(executed, all_requests, days=days, pricing=pricing))
-
-    is_short = bill(_WITH_CACHE, [last], []).ms < bill(_WITH_CACHE, [last], [last]).ms
-    to_come = [day for day in whole if day > last or (day == last and is_short)]
-    return MonthForecast(so_far=total(so_far, []), whole=total(whole, to_come))
-
-
-def _mean(
-    times: Mapping[tuple[str | None, date], int],
-    *,
-    of: Sequence[date],
-    on: Sequence[date],
-    pricing: Pricing,
-) -> Mapping[tuple[str | None, date], int]:
-    """Return the mean of some days, by host, on other days."""
-    means = {host: sum(times.get((host, day), 0) for day in of) // len(of) for host in pricing.each()}
-    return {(host, day): mean for host, mean in means.items() for day in on}
 
 
 def _fill(text: str, source: SavingsSource) -> str:

@@ -10,6 +10,7 @@ value is null, and the alert stays as it is.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from analytics.models import AlertKind
@@ -162,6 +163,14 @@ def alert_sql(
     for name, value in values.items():
         text = text.replace(f"${name}", value)
     return text
+
+
+class NoNumber(StrEnum):
+    """Why there is no amount of money."""
+
+    NO_PRICE = "no-price"
+    NO_PRICED_DAY = "no-priced-day"
+    FEW_DAYS = "few-days"
 
 
 AlertUnit: TypeAlias = Literal["points", "minutes", "percent", "statements", "builds", "money"]

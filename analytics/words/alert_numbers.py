@@ -9,7 +9,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from accounts.tenants.pricing import digits_of
 from analytics.models import AlertKind
-from analytics.reports.savings import FORECAST_DAYS
+from analytics.reports.forecast import FORECAST_DAYS, MIN_FORECAST_DAYS
 from analytics.watch.alert_kinds import (
     BASE_DAYS,
     KINDS,
@@ -17,6 +17,7 @@ from analytics.watch.alert_kinds import (
     AlertUnit,
     AlertWindowUnit,
     KindOfAlert,
+    NoNumber,
 )
 from analytics.watch.alerts import (
     AlertChannel,
@@ -75,6 +76,11 @@ _ABOUT: Final[Mapping[str, str]] = {
     f"{FORECAST_DAYS} before",
     AlertKind.SAVINGS_LOW: "The cache will have saved {value} in the month (UTC), if its days go on like the "
     f"{FORECAST_DAYS} before",
+}
+_WITHOUT_NUMBER: Final[Mapping[str, str]] = {
+    NoNumber.NO_PRICE: "no price of the warehouse is set",
+    NoNumber.NO_PRICED_DAY: "no day of the month has a price",
+    NoNumber.FEW_DAYS: f"the log has fewer than {MIN_FORECAST_DAYS} days before the newest",
 }
 _ABOUT_SERVICE: Final[Mapping[str, str]] = {
     AlertKind.LOG_LATE: "The last build of any tenant's day was {value} ago",
@@ -232,7 +238,7 @@ def describe_state(alert: Alert, firing: AlertFiring | None) -> str:
     if alert.value is None:
         if alert.evaluated_at is None:
             return "first look within a minute"
-        return alert.reason or "the log has too little to say it"
+        return _WITHOUT_NUMBER.get(alert.reason, "the log has too little to say it")
     kind = KINDS[alert.kind]
     said = describe_value(kind, value=alert.value, before=alert.before, currency=alert.currency)
     text = f"now {said}"
