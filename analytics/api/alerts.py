@@ -189,7 +189,7 @@ class AlertList(ItemList):
     alerts: list[AlertDocument]
     kinds: list[AlertKindDocument]
     currency: Annotated[
-        str | None, Meta(description="Of thresholds in `money`: that of the prices. Null without a price.")
+        str | None, Meta(description="The currency of thresholds in `money`. Null if no price is set.")
     ]
     limit: Annotated[int, Meta(description="How many alerts a tenant may have.")]
 

@@ -137,7 +137,7 @@ def _awake_clusters(events: Sequence[_Event]) -> Iterator[tuple[int, int, int]]:
     What was awake before the first event, or is after the last, counts from or up to there.
     """
     first, last = events[0].at_ms, events[-1].at_ms
-    # The events of a warehouse repeat those of its clusters.
+    # Each event of the warehouse repeats an event of one of its clusters.
     kind = "CLUSTER" if any(event.name.endswith("_CLUSTER") for event in events) else "WAREHOUSE"
     resumed: dict[int, int] = {}
     seen: set[int] = set()

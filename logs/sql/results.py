@@ -392,7 +392,7 @@ def parquet_pieces(result: QueryResult) -> Iterator[bytes]:
 def arrow_pieces(result: QueryResult) -> Iterator[bytes]:
     """Return a stream of Arrow (IPC) with the types of `_portable`, a batch at a time.
 
-    LZ4 makes it two fifths smaller in a tenth of the time that Parquet takes.
+    LZ4 makes it two fifths smaller. Writing takes a quarter of the time of Parquet.
     """
     return _stream(_portable(result))
 

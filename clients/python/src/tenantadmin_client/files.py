@@ -184,7 +184,7 @@ def write_file(
 
 
 def _escaped(value: Any, secrets: list[str]) -> Any:
-    """Return a value in whose texts nothing is a variable when they are read, but for those of secrets."""
+    """Return a value whose texts hold no variable when the file is read again. A secret becomes one."""
     if isinstance(value, dict):
         return {key: _escaped(part, secrets) for key, part in value.items()}
     if isinstance(value, list):
