@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date
+from datetime import date, timedelta
 from uuid import uuid4
 
 import pytest
@@ -10,6 +10,7 @@ import pytest
 from accounts.access.scopes import Scope
 from analytics.models import ReplayRun
 from rules.drafts import create_draft, publish_draft
+from tenantadmin.lib.core.timestamps import now
 from tests import factories
 from tests.conftest import ApiClient
 
@@ -53,6 +54,8 @@ def test_a_replay_has_a_name_and_an_outcome(world: factories.World) -> None:
             first_day=date(2026, 3, 1),
             last_day=date(2026, 3, 2),
             requested_by="a@b.example",
+            # Those of one millisecond have no order.
+            requested_at=now() - timedelta(minutes=len(runs) - number),
         )
         if name == recommended.title:
             recommended.replay = run
