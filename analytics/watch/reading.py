@@ -96,6 +96,5 @@ def open_log(
     """
     files = local_paths(store, (key for day in days for key in day.files))
     with new_engine() as engine, ended_after(_SECONDS, engine.connection):
-        days_of_files = [day.day.isoformat() for day in days for _ in day.files]
-        LogView(engine.connection).make_fitting(files, days_of_files)
+        LogView(engine.connection).make_fitting(files)
         yield DigestLog(engine.connection, [day.day for day in days], warehouse, Pricing.of(prices))
