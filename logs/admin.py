@@ -145,7 +145,9 @@ class StatementsAdmin(ReadOnlyAdmin):
     def _shown_to(self, request: HttpRequest, names: Sequence[Any]) -> Sequence[Any]:
         if may(request, StaffRole.ADMIN):
             return names
-        return [it for it in names if getattr(it, "__name__", it) not in self.written_by_members]
+        return [
+            action for action in names if getattr(action, "__name__", action) not in self.written_by_members
+        ]
 
 
 def _cancel(request: HttpRequest, run: QueryRun) -> None:

@@ -176,7 +176,7 @@ def blame_ruleset(tenant_id: UUID, *, seq: int | None = None) -> RulesBlame:
         seq=newest.seq,
         order=_field(result, (None, ORDER)),
         rules=[
-            BlamedRule(rule_id=rule_id, fields=sorted(fields[rule_id], key=lambda it: it.path))
+            BlamedRule(rule_id=rule_id, fields=sorted(fields[rule_id], key=lambda field: field.path))
             for rule_id in ids
         ],
         revisions=[changes[named] for named in sorted({*result.seqs.values()}, reverse=True)],

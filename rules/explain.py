@@ -288,7 +288,7 @@ def _say_spelling(test: ConditionTrace) -> str | None:
             likeness = pattern.compare(read_name(name))
             if name != text and likeness.counts:
                 may = "is" if likeness is Likeness.SAME else "may be"
-                name, text = (it[:_MAX_CHARACTERS] for it in (name, text))
+                name, text = (value[:_MAX_CHARACTERS] for value in (name, text))
                 return f"The request names {name}, which {may} {text}. Conditions compare the text."
     return None
 

@@ -312,7 +312,9 @@ class ActPage(StaffPage):
 
     def refused(self, form: ReasonForm, error: ApiError) -> HttpResponse:
         """Show the form again, with the error. What concerns a field stands at the field."""
-        fields = {name.replace("_", ""): name for name, it in form.fields.items() if not it.widget.is_hidden}
+        fields = {
+            name.replace("_", ""): name for name, field in form.fields.items() if not field.widget.is_hidden
+        }
         places = [fields.get(detail.path.strip("/").split("/")[0].lower()) for detail in error.details]
         for name, detail in zip(places, error.details, strict=True):
             if name is not None:

@@ -276,7 +276,9 @@ def last_seen(people: dict[int, User]) -> dict[int, dt.datetime | None]:
     of_sessions = RefreshToken.objects.filter(user__in=people).values_list("user")
     of_tokens = PersonalAccessToken.objects.filter(owner__in=people).values_list("owner")
     last_of_session = Max(Coalesce("last_used_at", "created_at"))
-    moments: dict[int, list[dt.datetime | None]] = {key: [it.last_login] for key, it in people.items()}
+    moments: dict[int, list[dt.datetime | None]] = {
+        key: [person.last_login] for key, person in people.items()
+    }
     for key, at in chain(
         of_sessions.annotate(last=last_of_session).order_by(),
         of_tokens.annotate(last=Max("last_used_at")).order_by(),

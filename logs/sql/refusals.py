@@ -211,7 +211,7 @@ def rank_candidates(message: str, details: Mapping[str, Any]) -> str:
         if shared or ratio >= _SIMILARITY:
             ranks[known] = (ratio >= _SIMILARITY, shared, ratio)
     alike = ", ".join(
-        f'"{it}"' for it in sorted(ranks, key=ranks.__getitem__, reverse=True)[:_MAX_CANDIDATES]
+        f'"{name}"' for name in sorted(ranks, key=ranks.__getitem__, reverse=True)[:_MAX_CANDIDATES]
     )
     return _CANDIDATES.sub(lambda _: f"\nCandidate bindings: {alike}" if alike else "", message)
 

@@ -141,7 +141,7 @@ class _Search:
         """Return True if the rule itself, or else a later cache rule, can decide statements with a name."""
         if name not in self._deciding:
             found = find_deciding(self._rules, [name], None, actions=[*Action], is_late=self._is_late)
-            self._deciding[name] = {it.rule.index: it.rule.action for it in found}
+            self._deciding[name] = {finding.rule.index: finding.rule.action for finding in found}
         deciding, own = self._deciding[name], rule.rule.index
         if excludes:
             return own in deciding

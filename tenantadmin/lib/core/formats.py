@@ -67,7 +67,9 @@ def ratio(part: float, whole: float) -> str:
 
 def points(value: float | None) -> str:
     """Show a difference of two shares: ``+1.3 points``."""
-    return _change(value, lambda it: "<0.1 points" if it < 0.0005 else f"{_rounded(100 * it, _TENTH)} points")
+    return _change(
+        value, lambda points: "<0.1 points" if points < 0.0005 else f"{_rounded(100 * points, _TENTH)} points"
+    )
 
 
 def duration(value: float | None) -> str:
@@ -80,15 +82,15 @@ def durations(*values: float) -> list[str]:
 
     It is the unit of the shortest, if the longest has fewer than 1,000 of it.
     """
-    times = [abs(it) for it in values if it] or [0]
+    times = [abs(value) for value in values if value] or [0]
     least = duration(min(times)).rpartition(" ")[2]
-    units = dropwhile(lambda it: it[1] != least, _TIMES)
-    size, unit = next((it for it in units if max(times) < 1000 * it[0]), _TIMES[-1])
+    units = dropwhile(lambda entry: entry[1] != least, _TIMES)
+    size, unit = next((entry for entry in units if max(times) < 1000 * entry[0]), _TIMES[-1])
 
     def show(value: float) -> str:
         return f"<0.1 {unit}" if 0 < value < size / 20 and size > 1 else _scaled(value, ((size, unit),))
 
-    return [_signed(it, show(abs(it))) for it in values]
+    return [_signed(value, show(abs(value))) for value in values]
 
 
 def span(seconds: int | None) -> str:
@@ -125,7 +127,7 @@ def money_between(amounts: Iterable[str], currency: str) -> str:
 
 def change(value: float | None) -> str:
     """Show a difference of two numbers: ``+40``."""
-    return _change(value, lambda it: "<1" if it < 0.5 else number(it))
+    return _change(value, lambda value: "<1" if value < 0.5 else number(value))
 
 
 def duration_change(value: float | None) -> str:
@@ -145,7 +147,7 @@ def between(value: Mapping[str, Any] | None, show: Callable[[float | None], str]
     low, high, likely = value["low"], value["high"], value.get("likely")
     if low == high:
         return show(low)
-    least, middle, most = (show(it) if it else "0" for it in (low, likely, high))
+    least, middle, most = (show(value) if value else "0" for value in (low, likely, high))
     if least == most:
         return f"≈ {least}"
     return f"{least} to {most}" if likely is None else f"≈ {middle} ({least} to {most})"

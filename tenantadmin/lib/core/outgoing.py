@@ -148,7 +148,7 @@ class _Connection(HTTPSConnection):
         except (OSError, UnicodeError):
             found = []
         addresses = dict.fromkeys(str(entry[4][0]) for entry in found)
-        allowed = [it for it in addresses if self.exceptions.allow(self.host, it)]
+        allowed = [address for address in addresses if self.exceptions.allow(self.host, address)]
         if not allowed:
             raise NotSent("The host has no public address.")
         connected = self._connect_to_one(allowed)

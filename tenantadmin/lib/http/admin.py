@@ -100,8 +100,8 @@ class ReadOnlyAdmin(_ModelAdmin):
         """
         name, _, comparison = lookup.partition(LOOKUP_SEP)
         filters = {
-            it[0] if isinstance(it, tuple) else getattr(it, "parameter_name", it)
-            for it in self.get_list_filter(request)
+            item[0] if isinstance(item, tuple) else getattr(item, "parameter_name", item)
+            for item in self.get_list_filter(request)
         }
         if name in filters and comparison in _PERIODS:
             return isinstance(self.model._meta.get_field(name), models.DateField)

@@ -206,13 +206,13 @@ class _Run:
             self.calls.get(timeout=_LOOK_SECONDS)()
             while True:
                 self.calls.get_nowait()()
-        for attempt in [it for it in self.under_way if it.ends_at < monotonic()]:
+        for attempt in [attempt for attempt in self.under_way if attempt.ends_at < monotonic()]:
             self._end(attempt, NotSent(f"No answer within {attempt.kind.lane.seconds:g} seconds."))
 
     def _start(self, kind: Kind[Any]) -> int:
         """Start the messages of a kind that are due and have a place. Return how many were taken."""
-        here = [it for it in self.under_way if it.kind.lane is kind.lane]
-        places = Counter(it.tenant for it in self.under_way)
+        here = [attempt for attempt in self.under_way if attempt.kind.lane is kind.lane]
+        places = Counter(attempt.tenant for attempt in self.under_way)
         taken = kind.queue.take(limit=kind.lane.size - len(here), under_way=places)
         for message in taken:
             try:
@@ -244,8 +244,10 @@ class _Run:
         """Return how long a message waits for a receiver that did not answer lately; None: no longer."""
         if rest > 0:
             return timedelta(seconds=rest)
-        suspects = [it for it in self.under_way if it.is_suspect and it.kind.lane is kind.lane]
-        is_tried = any(it.receiver == receiver for it in self.under_way)
+        suspects = [
+            attempt for attempt in self.under_way if attempt.is_suspect and attempt.kind.lane is kind.lane
+        ]
+        is_tried = any(attempt.receiver == receiver for attempt in self.under_way)
         return _SHORT_WAIT if is_tried or len(suspects) >= kind.lane.size // 2 else None
 
     def _send(self, attempt: _Attempt, parcel: Parcel) -> None:

@@ -153,7 +153,7 @@ def start_due(
     Rows with the same task share it. If it expires, its rows are due again.
     """
     rows = queue.take(limit=room - queue_length(broker_queue))
-    tasks = {(it.task, *it.args): it for it in map(make_task, rows)}
+    tasks = {(task.task, *task.args): task for task in map(make_task, rows)}
     for task in tasks.values():
         task.apply_async(expires=queue.lease.total_seconds())
 
