@@ -13,6 +13,7 @@ import pytest
 from analytics.history.access import read_accesses
 from analytics.history.entries import Choices, Hashed, Read, write_entries
 from analytics.history.rows import BadHistory, Options, Source
+from tests.analytics.history.reading import NOW, bad, read, read_body
 from tests.analytics.history.stream import (
     PREFIX,
     Sent,
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-NOW = int(datetime(2026, 11, 29, tzinfo=UTC).timestamp() * 1000)
 FORMATS: dict[str, tuple[Source, Callable[[list[Sent]], bytes], Options]] = {
     "snowflake": (Source.SNOWFLAKE, as_snowflake, Options()),
     "databricks": (Source.DATABRICKS, as_databricks, Options()),
@@ -38,29 +38,6 @@ FORMATS: dict[str, tuple[Source, Callable[[list[Sent]], bytes], Options]] = {
 }
 #: The database and schema of the sessions, as far as the source tells them.
 DATABASES = {"snowflake": "SHOP.", "databricks": "", "csvlog": "shop.", "jsonlog": "shop.", "text": "shop."}
-
-
-def read(path: Path, choices: Choices, tmp_path: Path) -> tuple[Read, list[dict[str, Any]]]:
-    """Return what was counted, and the entries by time."""
-    folder = tmp_path / "tree"
-    written = write_entries(path, choices, digest=choices.digest(path), directory=folder, now_ms=NOW)
-    counted = list(written)[-1]
-    entries = []
-    for file in folder.glob("logs/*/*/*/*/*.json"):
-        for line in file.read_bytes().splitlines():
-            entry = json.loads(line)
-            hour = datetime.fromtimestamp(entry["timestamp"] / 1000, UTC)
-            assert file.parent.relative_to(folder / "logs").as_posix() == f"{hour:%Y/%m/%d/%H}"
-            entries.append(entry)
-    return counted, sorted(entries, key=lambda entry: (entry["timestamp"], entry["logId"]))
-
-
-def read_body(
-    body: bytes, source: Source, tmp_path: Path, *, options: Options | None = None, name: str = "history"
-) -> tuple[Read, list[dict[str, Any]]]:
-    path = tmp_path / name
-    path.write_bytes(body)
-    return read(path, Choices(source=source, options=options or Options()), tmp_path)
 
 
 @pytest.mark.parametrize("packed", [False, True])
@@ -263,13 +240,6 @@ def test_hashes_hide_names_and_keep_what_is_equal(tmp_path: Path) -> None:
     for name in ("userName", "standardizedSql", "parameterValues", "tables"):
         pairs = {(before[name], after[name]) for before, after in zip(plain, hidden, strict=True)}
         assert len(pairs) == len({before for before, _ in pairs}) == len({after for _, after in pairs})
-
-
-def bad(body: bytes, source: Source, tmp_path: Path, **options: Any) -> str:
-    """Return the error for a file."""
-    with pytest.raises(BadHistory) as raised:
-        read_body(body, source, tmp_path, options=Options(**options))[0].require_sound(source)
-    return str(raised.value)
 
 
 HEADER = b"QUERY_ID,QUERY_TEXT,START_TIME\n"
