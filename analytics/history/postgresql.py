@@ -19,7 +19,14 @@ import msgspec
 
 from analytics.history.clock import Clock
 from analytics.history.rows import DEFAULT_HOST, BadHistory, Rows
-from analytics.history.tables import CSVLOG_COLUMNS, in_batches, looks_like, open_text, unchanging
+from analytics.history.tables import (
+    CSVLOG_COLUMNS,
+    in_batches,
+    looks_like,
+    open_text,
+    refusing_damage,
+    unchanging,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -166,19 +173,17 @@ def _read_parameters(detail: str) -> tuple[str | None, ...] | None:
 
 
 def _read_lines(path: Path, options: Options) -> Iterator[_Line]:
-    with open_text(path) as stream:
-        head = stream.read(64 << 10)
-    if not head:
-        raise BadHistory(f"{path.name} is empty. Export the log of other days.")
-    try:
+    with refusing_damage(path):
+        with open_text(path) as stream:
+            head = stream.read(64 << 10)
+        if not head:
+            raise BadHistory(f"{path.name} is empty. Export the log of other days.")
         if options.log_line_prefix:
             yield from _read_text(path, options.log_line_prefix)
         elif head.lstrip().startswith("{"):
             yield from _read_jsonlog(path)
         else:
             yield from _read_csvlog(path)
-    except UnicodeDecodeError as error:
-        raise BadHistory(f"{path.name} is not UTF-8 ({error.reason}). Convert it with iconv.") from error
 
 
 def _read_csvlog(path: Path) -> Iterator[_Line]:

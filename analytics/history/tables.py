@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import zlib
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from analytics.history.rows import Rows
 
 _GZIP: Final = b"\x1f\x8b"
+_GZIP_ERRORS: Final = (EOFError, gzip.BadGzipFile, zlib.error)
 _PARQUET: Final = b"PAR1"
 #: The most bytes of one value of CSV and of one record of JSON.
 _MAX_VALUE: Final = 64 << 20
@@ -91,6 +93,23 @@ def unchanging(path: Path) -> Iterator[None]:
         raise BadHistory(f"{path.name} changed while it was read. Copy it, and give the copy.")
 
 
+@contextmanager
+def refusing_damage(path: Path) -> Iterator[None]:
+    """Refuse a file that cannot be unpacked, or is not UTF-8.
+
+    Raises:
+        BadHistory: it is.
+    """
+    try:
+        yield
+    except UnicodeDecodeError as error:
+        raise BadHistory(
+            f"{path.name} is not UTF-8 ({error.reason}). Export it as UTF-8, or convert it with iconv."
+        ) from error
+    except _GZIP_ERRORS as error:
+        raise BadHistory(f"{path.name}: gzip cannot unpack it: {error}. Copy it again.") from error
+
+
 def open_text(path: Path) -> IO[str]:
     """Open a text in UTF-8, with or without a byte order mark, also compressed."""
     if _is_gzip(path):
@@ -116,24 +135,20 @@ def read_records(
         head = stream.read(64)
     if not head:
         raise BadHistory(f"{path.name} is empty. Export the history again.")
-    try:
+    with refusing_damage(path):
         if head.startswith(_PARQUET):
             yield from _read_parquet(path, columns, what, missing)
         elif _begins_json(path):
             yield from _read_json(path, columns, what, missing)
         else:
             yield from _read_csv(path, columns, what, missing)
-    except UnicodeDecodeError as error:
-        raise BadHistory(f"{path.name} is not UTF-8 ({error.reason}). Export it as UTF-8.") from error
-    except (EOFError, gzip.BadGzipFile) as error:
-        raise BadHistory(f"{path.name}: gzip cannot unpack it: {error}. Copy it again.") from error
 
 
 def _begins_json(path: Path) -> bool:
     with open_text(path) as stream:
         try:
             return stream.read(4096).lstrip()[:1] in {"{", "["}
-        except (OSError, EOFError):
+        except _GZIP_ERRORS:
             return False
 
 

@@ -285,7 +285,12 @@ GOOD = b"q1,SELECT 1,2026-03-01 12:00:00Z\nq2,SELECT 1,2026-03-02 12:00:00Z\n"
         (b'{"statement_text": "x"', Source.DATABRICKS, ["Export it again"]),
         (b'PAR1{"}', Source.DATABRICKS, ["damaged Parquet"]),
         (b"\x1f\x8bxx", Source.SNOWFLAKE, ["gzip cannot unpack"]),
+        (b"\x1f\x8bxx", Source.POSTGRESQL, ["gzip cannot unpack"]),
+        (gzip.compress(HEADER + GOOD)[:-9], Source.SNOWFLAKE, ["gzip cannot unpack", "Copy it again"]),
+        (gzip.compress(as_csvlog(make_stream(3)))[:10] + b"\x07", Source.SNOWFLAKE, ["gzip cannot unpack"]),
+        (gzip.compress(as_csvlog(make_stream(3)))[:10] + b"\x07", Source.POSTGRESQL, ["gzip cannot unpack"]),
         (HEADER + b"q1,\xff,2026-03-01\n", Source.SNOWFLAKE, ["not UTF-8"]),
+        (as_csvlog(make_stream(3)) + b"\xff", Source.POSTGRESQL, ["not UTF-8"]),
         (line("nothing to see"), Source.POSTGRESQL, ["no statement", "log_min_duration_statement"]),
         (
             line("duration: 1 ms  statement: SELECT 1", timestamp="2026-03-01 12:00:00.000 CET"),
