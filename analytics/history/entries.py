@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from functools import lru_cache
 from itertools import islice, repeat
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -189,7 +189,7 @@ def write_entries(
     yield read
 
 
-class _Statement(NamedTuple):
+class _Statement(msgspec.Struct, gc=False):
     """What an entry has of its statement, wherever it ran.
 
     Attributes:

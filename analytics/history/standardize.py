@@ -16,6 +16,7 @@ from itertools import pairwise
 from json.encoder import encode_basestring as _quote
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
+import msgspec
 from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import SqlglotError
@@ -101,7 +102,7 @@ _NO_QUERY: Final = Facts(
 )
 
 
-class Standardized(NamedTuple):
+class Standardized(msgspec.Struct, frozen=True, gc=False):
     """A statement without literals.
 
     Attributes:
@@ -115,9 +116,9 @@ class Standardized(NamedTuple):
     has_parameters: bool | None
 
 
-class _Tokens(NamedTuple):
+class _Tokens(msgspec.Struct, frozen=True, gc=False):
     text: str
-    values: tuple[str, ...]
+    values: str
     has_parameters: bool
 
 
@@ -176,24 +177,22 @@ class Standardizer:
         if not facts.parsed:
             # The literals of what is not understood may be no literals.
             return Standardized(_keep(text), "[]", facts, tokens.has_parameters)
-        return Standardized(tokens.text, f"[{', '.join(tokens.values)}]", facts, tokens.has_parameters)
+        return Standardized(tokens.text, tokens.values, facts, tokens.has_parameters)
 
     def _split(self, text: str, parameters: Sequence[str | None] | None) -> _Tokens | None:
         """Return the text without literals, and these as JSON; None if sqlglot finds no tokens."""
         guess = None if parameters or len(text) > _MAX_COMPARED else _guess(text, self._source)
-        if guess is not None and guess.text in self._templates:
-            template = self._templates[guess.text]
-            if template is not None:
-                return _Tokens(template.text, guess.values, template.has_parameters)
+        if guess is not None and (template := self._templates.get(guess[0])) is not None:
+            return _Tokens(template.text, guess[1], template.has_parameters)
         try:
             found = self._dialect.tokenize(text)
         except SqlglotError:
             return None
         has_parameters = _has_parameters([token.token_type for token in found], self._source)
-        tokens = _without_literals(text, found, parameters)._replace(has_parameters=has_parameters)
+        tokens = _Tokens(*_without_literals(text, found, parameters), has_parameters)
         if guess is not None:
-            template = tokens if tokens.values == guess.values else None
-            self._templates.keep(guess.text, template, text=text)
+            template = tokens if tokens.values == guess[1] else None
+            self._templates.keep(guess[0], template, text=text)
         return tokens
 
     def _read(self, text: str, standard: str, database: str, schema: str) -> Facts:
@@ -254,7 +253,9 @@ _INNER: Final = re.compile(
 )
 
 
-def _without_literals(text: str, tokens: Sequence[Token], parameters: Sequence[str | None] | None) -> _Tokens:
+def _without_literals(
+    text: str, tokens: Sequence[Token], parameters: Sequence[str | None] | None
+) -> tuple[str, str]:
     """Return the text of tokens with one ``?`` for each literal, and the literals as JSON."""
     while tokens and tokens[-1].token_type is TokenType.SEMICOLON:
         tokens = tokens[:-1]
@@ -290,7 +291,7 @@ def _without_literals(text: str, tokens: Sequence[Token], parameters: Sequence[s
         if kind is not TokenType.COLON:
             before = kind
         end = token.end
-    return _Tokens("".join(pieces), tuple(values), has_parameters=False)
+    return "".join(pieces), f"[{', '.join(values)}]"
 
 
 def _has_parameters(kinds: Sequence[TokenType], source: Source) -> bool:
@@ -425,7 +426,7 @@ _UNCLEAR: Final = {
 _QUOTE_IN: Final = {Source.SNOWFLAKE: "''", Source.DATABRICKS: "\\'", Source.POSTGRESQL: "''"}
 
 
-def _guess(text: str, source: Source) -> _Tokens | None:
+def _guess(text: str, source: Source) -> tuple[str, str] | None:
     """Return the text and the literals as `_without_literals`, but for the spaces; None if it is unclear.
 
     Marks that no text has stand for literals.
@@ -447,4 +448,4 @@ def _guess(text: str, source: Source) -> _Tokens | None:
             return "\0\0"
         return " " if found == "space" else written
 
-    return _Tokens(_LITERAL_PATTERNS[source].sub(mark, text), tuple(values), has_parameters=False)
+    return _LITERAL_PATTERNS[source].sub(mark, text), f"[{', '.join(values)}]"

@@ -34,8 +34,11 @@ _GZIP_ERRORS: Final = (EOFError, gzip.BadGzipFile, zlib.error)
 _PARQUET: Final = b"PAR1"
 #: The most bytes of one value of CSV and of one record of JSON.
 _MAX_VALUE: Final = 64 << 20
-#: The rows that are read at a time, and the characters of their texts.
-_BATCH_ROWS: Final = 2_000
+#: Rows that Arrow reads at a time.
+_ARROW_ROWS: Final = 2_000
+#: Rows that are read by column at a time, and the characters of their texts. With more rows, Python's
+#: garbage collector would search all of them.
+_BATCH_ROWS: Final = 250
 _BATCH_CHARS: Final = 16 << 20
 csv.field_size_limit(_MAX_VALUE)
 
@@ -225,8 +228,8 @@ def _read_parquet(
             places = _places(path, header, columns, what, missing)
             number = 0
             wanted = sorted({header[place] for place in places if place >= 0})
-            for batch in file.iter_batches(_BATCH_ROWS, columns=wanted):
-                found = {name: batch.column(batch.schema.names.index(name)).to_pylist() for name in wanted}
+            for batch in file.iter_batches(_ARROW_ROWS, columns=wanted):
+                found = {name: _as_list(batch.column(batch.schema.names.index(name))) for name in wanted}
                 nothing = [None] * batch.num_rows
                 rows = zip(
                     *(found[header[place]] if place >= 0 else nothing for place in places), strict=True
@@ -237,6 +240,14 @@ def _read_parquet(
         raise BadHistory(f"{path.name} is a damaged Parquet file: {error}. Export it again.") from error
     if not number:
         raise BadHistory(f"{path.name} has no rows. Choose days with statements.")
+
+
+def _as_list(column: pa.Array[Any]) -> list[Any]:
+    kind = column.type
+    if pa.types.is_timestamp(kind) and kind.unit == "ns":
+        # A datetime has no nanoseconds.
+        column = column.cast(pa.timestamp("us", kind.tz), safe=False)
+    return column.to_pylist()
 
 
 def _read_json(
@@ -261,7 +272,7 @@ def _read_json(
             f"compression = '{compression}', maximum_object_size = {_MAX_VALUE})"
         )
         try:
-            batches = engine.sql(query).to_arrow_reader(_BATCH_ROWS)
+            batches = engine.sql(query).to_arrow_reader(_ARROW_ROWS)
             for batch in batches:
                 for text in batch.column(0).to_pylist():
                     number += 1

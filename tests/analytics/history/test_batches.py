@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from analytics.history import standardize, tables
+from analytics.history.entries import Choices
 from analytics.history.rows import Source
-from tests.analytics.history.reading import bad, read_body
+from tests.analytics.history.reading import bad, read, read_body
 from tests.analytics.history.stream import as_csvlog, as_databricks, as_snowflake, make_stream
 
 if TYPE_CHECKING:
@@ -102,3 +105,13 @@ def test_values_of_odd_types_are_read_as_texts_and_numbers(tmp_path: Path) -> No
     assert [entry["warehouseExecutionTimeMs"] for entry in entries] == [None, 3, None, 0]
     assert [entry["sessionId"] for entry in entries] == ["7", None, None, "True"]
     assert counted.failed == 1
+
+
+def test_parquet_may_have_nanoseconds(tmp_path: Path) -> None:
+    moment = 1_772_366_400_123_456_789
+    for zone in (None, "UTC"):
+        times = pa.array([moment], pa.timestamp("ns", zone))
+        path = tmp_path / "history.parquet"
+        pq.write_table(pa.table({"QUERY_TEXT": ["SELECT 1"], "START_TIME": times}), path)
+        _, entries = read(path, Choices(source=Source.SNOWFLAKE), tmp_path / f"{zone}")
+        assert [entry["timestamp"] for entry in entries] == [moment // 1_000_000]
