@@ -32,6 +32,7 @@ from logs.layout import day_prefix
 from logs.listing import list_day
 from logs.models import Partition
 from logs.quoting import quote_text, quote_texts
+from logs.sources import local_paths
 from tenantadmin.lib.objectstore import LocalStore, default_store
 
 if TYPE_CHECKING:
@@ -126,7 +127,8 @@ def measure_history(directory: Path, *, entries: int, days: int, runs: int) -> l
         raw_logs.write_ndjson(directory / "objects", tenant=TENANT, day=day, entries=entries)
         rebuild_day(store, tenant=TENANT, day=day)
     refresh_periods()
-    logs = [Path(store.uri(key)) for key in Partition.objects.order_by("-day").values_list("file", flat=True)]
+    keys = Partition.objects.order_by("-day").values_list("file", flat=True)
+    logs = list(map(Path, local_paths(store, keys)))
 
     def make_year() -> None:
         source = find_user_source(tenant=TENANT, user=USER, period=f"{DAY:%Y}")
@@ -141,7 +143,7 @@ def measure_history(directory: Path, *, entries: int, days: int, runs: int) -> l
     )
     # A day is a file.
     raw = _raw_statements(logs[:last_days])
-    with connect(spill=Path(store.uri("spill"))) as connection:
+    with connect(spill=directory / "spill") as connection:
         made, scanned = medians_in_turn(
             make_year, lambda: connection.execute(_scan(logs)).fetchall(), runs=3 * runs
         )

@@ -22,7 +22,8 @@ from analytics.models import DayRollup
 from analytics.numbers.executions import EXECUTIONS, keep_sql
 from analytics.numbers.store import new_engine, replay_engine
 from analytics.numbers.tables import ROLLUP_VERSION
-from analytics.replay.load import DayFile, Job
+from analytics.replay.execution import day_files
+from analytics.replay.load import Job
 from analytics.replay.replayer import replay
 from analytics.replay.sample import Sampling
 from analytics.reports.savings import find_source, forget, read_savings
@@ -36,6 +37,7 @@ from logs.layout import DAY_MS, partition_key, rollup_key
 from logs.models import Partition
 from logs.partitions import partitions_with_file
 from logs.quoting import quote_text
+from logs.sources import local_paths
 from logs.sql.view import LogView
 from rules.language import read_rules
 from rules.tables.warehouse import ANY_TABLES
@@ -85,7 +87,7 @@ def _write(directory: Path, *, entries: int, days: int) -> float:
     (day_file,) = compact_days(raw, _TENANT, [_FIRST], directory=directory)
     common: dict[str, Any] = {"objects_read": 24, "duplicates": 0, "quarantined": 0, "built_at": now()}
     taken = 0.0
-    with new_engine(store, memory_limit="4GB") as engine:
+    with new_engine(memory_limit="4GB") as engine:
         execute = engine.connection.execute
         execute(
             "CREATE TABLE base AS SELECT * EXCLUDE (copy) REPLACE (timestamp + 13 * copy AS timestamp, "
@@ -105,7 +107,7 @@ def _write(directory: Path, *, entries: int, days: int) -> float:
                 f"cacheExpiresAt) FROM base) TO {quote_text(str(log))} (COMPRESSION zstd)"
             )
             _save(store, keys[0], log)
-            LogView(engine.connection).make_tolerant([store.uri(keys[0])])
+            LogView(engine.connection).make_tolerant(local_paths(store, keys[:1]))
             began_at = time.perf_counter()
             execute(f"COPY ({keep_sql(day)}) TO {quote_text(str(kept))}")
             taken += time.perf_counter() - began_at
@@ -149,14 +151,14 @@ def compute_savings(last: date) -> object:
 
 def replay_week(last: date) -> object:
     rules = read_rules(read_demo().profiles[0].rules)
-    with replay_engine(default_store()) as engine:
+    with replay_engine() as engine:
         return replay(engine.connection, _make_job(last, rules))
 
 
 def search(last: date) -> object:
     documents = read_demo().profiles[0].rules
     job = _make_job(last, read_rules(documents))
-    with replay_engine(default_store()) as engine:
+    with replay_engine() as engine:
         return mine(engine.connection, job, documents=documents, tables=ANY_TABLES, dismissed={})
 
 
@@ -164,7 +166,7 @@ def _make_job(last: date, rules: tuple[Rule, ...]) -> Job:
     first, store = last - timedelta(6), default_store()
     days = _log_days(first, last, before=1)
     return Job(
-        [DayFile(day.day, store.uri(key)) for day in days for key in day.files],
+        day_files(store, ((day.day, day.files) for day in days)),
         first,
         last,
         rules,

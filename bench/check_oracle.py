@@ -23,8 +23,8 @@ from analytics.numbers.users import find_user_source, user_document
 from bench.harness import console
 from logs.columns import COLUMNS
 from logs.models import Partition
+from logs.sources import local_paths
 from tenantadmin.lib.objectstore import default_store
-from tenantadmin.lib.objectstore.duck import attach_store
 from tests.analytics import oracle
 
 if TYPE_CHECKING:
@@ -147,11 +147,9 @@ def _stored_rows(tenant: UUID, day: date) -> list[tuple[Any, ...]]:
     partition = Partition.objects.filter(tenant_id=tenant, day=day).first()
     if partition is None or not partition.file:
         return []
-    store = default_store()
     columns = ", ".join(f'"{column.name}"' for column in COLUMNS)
-    files = [store.uri(key) for key in partition.files]
+    files = local_paths(default_store(), partition.files)
     with duckdb.connect() as connection:
-        attach_store(connection, store)
         return connection.execute(f"SELECT {columns}, _hour FROM read_parquet(?)", [files]).fetchall()
 
 

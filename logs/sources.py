@@ -15,6 +15,7 @@ from logs.sql.source import make_source
 from tenantadmin.lib.objectstore.local_copies import LocalCopies
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from uuid import UUID
 
     from logs.sql.protocol import LogSource
@@ -75,6 +76,15 @@ def log_source(store: ObjectStore, *, tenant: UUID, state: LogState | None = Non
         with _sources_lock:
             _sources[store, tenant] = state, source
     return source
+
+
+def local_paths(store: ObjectStore, keys: Iterable[str]) -> list[str]:
+    """Return a path for each object, which DuckDB can read. Objects of a remote store are copied first.
+
+    Raises:
+        StoreError: the store failed, it has no such object, or the disk for copies is full.
+    """
+    return list(map(str, local_copies().paths(store, list(keys))))
 
 
 def local_copies() -> LocalCopies:

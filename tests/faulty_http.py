@@ -32,8 +32,6 @@ class Request:
 
     method: str
     path: str
-    #: True if DuckDB's own client sent it.
-    is_engine: bool
 
 
 class FaultyProxy:
@@ -76,8 +74,7 @@ class _Handler(BaseHTTPRequestHandler):
     def handle_any(self) -> None:
         """Forward one request, or let it fail."""
         body = self._read_body()
-        agent = self.headers.get("User-Agent", "")
-        fault = self.proxy.fault_of(Request(self.command, self.path, "duckdb" in agent.lower()))
+        fault = self.proxy.fault_of(Request(self.command, self.path))
         if fault is Fault.ERROR:
             self._send(500, [("Content-Type", "text/plain")], b"out of order", sent=1.0)
             return

@@ -62,7 +62,7 @@ class RefreshToken(Credential):
     objects = RevocableQuerySet.as_manager()
 
     class Meta:
-        ordering = ("-created_at",)
+        ordering = ("-created_at", "-id")
         indexes = (
             models.Index(fields=["-created_at", "-id"], name="refresh_token_newest"),
             models.Index(fields=["prefix"], name="refresh_token_prefix", opclasses=["varchar_pattern_ops"]),
@@ -120,7 +120,7 @@ class PersonalAccessToken(Credential):
     objects = PatQuerySet.as_manager()
 
     class Meta:
-        ordering = ("-created_at",)
+        ordering = ("-created_at", "-id")
         # Which tokens name a tenant or an account, or all by a wildcard.
         indexes = (
             GinIndex(fields=["tenants"], name="pat_on_tenants"),
@@ -159,7 +159,7 @@ class MagicLink(models.Model):
     used_at = models.DateTimeField(null=True, blank=True, editable=False)
 
     class Meta:
-        ordering = ("-created_at",)
+        ordering = ("-created_at", "-id")
         indexes = (models.Index(fields=["-created_at", "-id"], name="magic_link_newest"),)
 
     def __str__(self) -> str:

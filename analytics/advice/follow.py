@@ -29,7 +29,14 @@ from analytics.advice.proposal import Kind, read_edits
 from analytics.advice.recommend import AdviceWindow, State, WrongState, read_recommendation, rules_at
 from analytics.models import Effect, Recommendation
 from analytics.numbers.store import replay_engine
-from analytics.replay.execution import Limit, ReplayEnded, Request, collect_input, run_at_low_priority
+from analytics.replay.execution import (
+    Limit,
+    ReplayEnded,
+    Request,
+    collect_input,
+    day_files,
+    run_at_low_priority,
+)
 from analytics.replay.load import DayFile, Ruleset
 from logs.partitions import partitions_with_file
 from rules.language import read_rules
@@ -175,7 +182,7 @@ def _measure(store: ObjectStore, recommendation: Recommendation, limit: Limit) -
     job = collected.as_job(store)
     predicted = msgspec.convert(recommendation.predicted["gain"], PredictedGain)
     predicted_days = recommendation.days
-    with replay_engine(store) as engine, limit.on(engine.connection):
+    with replay_engine() as engine, limit.on(engine.connection):
         if change.after is None:
             result = measure_suspend(
                 engine.connection,
@@ -225,8 +232,7 @@ def _find_files(store: ObjectStore, tenant_id: UUID, *, before: date, days: int)
     """Return the files of as many days before a change; none if the log has fewer."""
     window = (before - timedelta(days=days), before - timedelta(days=1))
     found = list(partitions_with_file(tenant=tenant_id).filter(day__range=window).defer("hours"))
-    files = [DayFile(day.day, store.uri(key)) for day in found for key in day.files]
-    return files if len(found) == days else []
+    return day_files(store, ((day.day, day.files) for day in found)) if len(found) == days else []
 
 
 def read_effect(*, tenant_id: UUID, recommendation_id: UUID) -> Effect:

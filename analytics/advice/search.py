@@ -270,7 +270,7 @@ def _search(store: ObjectStore, tenant_id: UUID, limit: Limit) -> None:
         require_live_tenant(tenant_id)
         Mining.objects.filter(pk=tenant_id).update(progress=progress)
 
-    with replay_engine(store) as engine, limit.on(engine.connection):
+    with replay_engine() as engine, limit.on(engine.connection):
         advice = mine(
             engine.connection,
             collected.as_job(store),

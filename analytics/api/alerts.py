@@ -30,6 +30,7 @@ from analytics.watch.alerts import (
     MAX_CHANNELS,
     PAGERDUTY_URL,
     AlertDeliveryDocument,
+    alert_etag,
     create_alert,
     delete_alert,
     describe_delivery,
@@ -53,8 +54,8 @@ from analytics.words.alerts import AlertChannelTest, send_test, try_channels
 from tenantadmin.lib.core.errors import Forbidden
 from tenantadmin.lib.core.outgoing import MAX_URL, check_url, parse_exceptions
 from tenantadmin.lib.core.structs import JsonStruct, Success
-from tenantadmin.lib.http.hal import LOCATION, ItemList, ListLinks, hrefs, item, link, links
-from tenantadmin.lib.http.schema import refusal
+from tenantadmin.lib.http.hal import ETAG, IF_MATCH, LOCATION, ItemList, ListLinks, hrefs, item, link, links
+from tenantadmin.lib.http.schema import STALE, refusal
 from tenantadmin.lib.http.serializers import (
     JsonBooleanField,
     JsonIntegerField,
@@ -240,7 +241,7 @@ class AlertViewSet(AppViewSet):
     @operation(
         summary="Create an alert",
         body=AlertBody,
-        headers=[LOCATION],
+        headers=[ETAG, LOCATION],
         responses={201: AlertDocument},
         examples=[_EXAMPLE],
     )
@@ -251,30 +252,47 @@ class AlertViewSet(AppViewSet):
         """
         alert = create_alert(tenant_id=tenant, wanted=self.body, actor=self.principal.email)
         location = reverse("alert", kwargs={"tenant": tenant, "alertId": alert.pk})
-        return Response(self._describe(alert), status=201, headers={"Location": location})
+        return self._respond(alert, status=201, Location=location)
 
     @route("GET", "/<uuid:alertId>", Level.TENANT, Scope.ANALYTICS_READ, name="alert")
-    @operation(summary="Read an alert", responses={200: AlertDocument})
+    @operation(summary="Read an alert", headers=[ETAG], responses={200: AlertDocument})
     def get_alert(self, request: Request, tenant: UUID, alertId: UUID) -> Response:  # noqa: N803
-        """Its definition, and whether it fires."""
-        return Response(self._describe(read_alert(tenant_id=tenant, alert_id=alertId)))
+        """Its definition, and whether it fires. The ETag is that of the definition."""
+        return self._respond(read_alert(tenant_id=tenant, alert_id=alertId))
 
     @route("PUT", "/<uuid:alertId>", Level.TENANT, Scope.CONFIG_WRITE)
     @operation(
-        summary="Replace an alert", body=AlertBody, responses={200: AlertDocument}, examples=[_EXAMPLE]
+        summary="Replace an alert",
+        body=AlertBody,
+        headers=[IF_MATCH, ETAG],
+        responses={200: AlertDocument, 409: STALE},
+        examples=[_EXAMPLE],
     )
     def replace_alert(self, request: Request, tenant: UUID, alertId: UUID) -> Response:  # noqa: N803
         """If it is switched off while it fires, the firing ends without a message."""
         alert = replace_alert(
-            tenant_id=tenant, alert_id=alertId, wanted=self.body, actor=self.principal.email
+            tenant_id=tenant,
+            alert_id=alertId,
+            wanted=self.body,
+            actor=self.principal.email,
+            expected_etag=request.headers.get("If-Match"),
         )
-        return Response(self._describe(alert))
+        return self._respond(alert)
 
     @route("DELETE", "/<uuid:alertId>", Level.TENANT, Scope.CONFIG_WRITE)
-    @operation(summary="Delete an alert with its history", responses={200: Success})
+    @operation(
+        summary="Delete an alert with its history",
+        headers=[IF_MATCH],
+        responses={200: Success, 409: STALE},
+    )
     def delete_alert(self, request: Request, tenant: UUID, alertId: UUID) -> Response:  # noqa: N803
         """Its queued messages are not sent."""
-        delete_alert(tenant_id=tenant, alert_id=alertId, actor=self.principal.email)
+        delete_alert(
+            tenant_id=tenant,
+            alert_id=alertId,
+            actor=self.principal.email,
+            expected_etag=request.headers.get("If-Match"),
+        )
         return Response(Success(success=True, message="The alert is deleted."))
 
     @route("POST", "/<uuid:alertId>/test", Level.TENANT, Scope.CONFIG_WRITE, name="alert-test")
@@ -366,6 +384,9 @@ class AlertViewSet(AppViewSet):
             ),
             deliveries=[describe_delivery(delivery) for delivery in found],
         )
+
+    def _respond(self, alert: Alert, *, status: int = 200, **headers: str) -> Response:
+        return Response(self._describe(alert), status=status, headers={"ETag": alert_etag(alert), **headers})
 
     def _describe(self, alert: Alert) -> AlertDocument:
         return describe_alert(alert, firing=firing_of(alert), shows_secrets=self._may_write)

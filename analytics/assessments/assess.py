@@ -41,8 +41,7 @@ from analytics.history.metering import credits_per_hour
 from analytics.history.rows import BadHistory, Source
 from analytics.models import Assessment, Mining, Recommendation, ReplayRun
 from analytics.numbers.store import replay_engine
-from analytics.replay.execution import run_next
-from analytics.replay.load import DayFile
+from analytics.replay.execution import day_files, run_next
 from analytics.replay.result import Billed, BilledRange, ReplayBilled
 from analytics.replay.runs import describe_replay, queue_replay
 from analytics.reports.savings_sql import MONTH_DAYS
@@ -229,9 +228,9 @@ def evaluate(
     )
     tell("Replaying the rules", len(rules))
     run = _replay(store, tenant, rules, days)
-    files = [DayFile(day.day, store.uri(key)) for day in days for key in day.files]
+    files = day_files(store, ((day.day, day.files) for day in days))
     tell("Measuring", 0)
-    with replay_engine(store) as engine:
+    with replay_engine() as engine:
         hour, day = measure_repeats(engine.connection, files)
         hosts = bill_hosts(
             engine.connection,

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
 import uuid
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -39,8 +38,9 @@ from logs.compaction.rows import InvalidEntry, UnusableFile, refusing_damage
 from logs.listing import DayListing, day_digest, list_day
 from logs.models import DayPart
 from logs.partitions import drop_parts, lock_files, lock_part, mark_damaged, part_key, read_parts, save_part
+from logs.sources import local_paths
 from tenantadmin.lib.database.connections import Busy
-from tenantadmin.lib.objectstore import LocalStore, ObjectNotFound, ObjectStore, StoreError
+from tenantadmin.lib.objectstore import ObjectNotFound, ObjectStore, StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -120,17 +120,15 @@ def compact_by_hours(
         filled = [part for part in spans.values() if part.files]
         rollups: Mapping[str, Path] = {}
         if filled:
-            parts = [
-                (_local_file(store, part.files[_GROUPS], directory=directory), part.facts["rows"])
-                for part in filled
-            ]
+            groups = local_paths(store, (part.files[_GROUPS] for part in filled))
+            parts = [(Path(path), part.facts["rows"]) for path, part in zip(groups, filled, strict=True)]
             with ThreadPoolExecutor(_THREADS) as pool:
                 tables = write_day_tables(
                     merge_groups(parts), day=listing.day, directory=directory, pool=pool
                 )
-            executions = [store.uri(part.files[_EXECUTIONS]) for part in filled]
+            executions = local_paths(store, (part.files[_EXECUTIONS] for part in filled))
             rollups = {**tables, EXECUTIONS: directory / _EXECUTIONS}
-            write_rows(store, merge_sql(executions, day=listing.day), rollups[EXECUTIONS])
+            write_rows(merge_sql(executions, day=listing.day), rollups[EXECUTIONS])
     facts = [part.facts for part in hours.values()]
     return HourlyDay(
         replace(listing, digest=day_digest({hour: part.source for hour, part in hours.items()})),
@@ -254,17 +252,14 @@ def _build_span(store: ObjectStore, part: DayPart, *, previous: str, directory: 
     first, *others = own.values()
     if not others and len(first.facts["spans"]) == 1 and str(first.number) not in _dropped(repeats):
         # The span has exactly the rows of this hour's file.
-        log = _local_file(store, first.files[_LOG], directory=directory)
+        log = Path(*local_paths(store, [first.files[_LOG]]))
         kept[_LOG], rows = first.files[_LOG], first.facts["rows"]
     else:
-        dropped = _read_dropped(store, repeats, directory=directory)
+        dropped = _read_dropped(store, repeats)
+        paths = local_paths(store, (item.files[_LOG] for item in own.values()))
         sources = [
-            HourFile(
-                _local_file(store, item.files[_LOG], directory=directory),
-                item.facts["rows"],
-                dropped.get(hour),
-            )
-            for hour, item in own.items()
+            HourFile(Path(path), item.facts["rows"], dropped.get(hour))
+            for path, (hour, item) in zip(paths, own.items(), strict=True)
         ]
         written = write_span(sources, span=part.number, day=part.day, directory=directory)
         if written is not None:
@@ -275,7 +270,7 @@ def _build_span(store: ObjectStore, part: DayPart, *, previous: str, directory: 
         with open_rows(log) as opened, ThreadPoolExecutor(_THREADS) as pool:
             save_groups(group_rows(opened, pool), files[_GROUPS])
         files[_EXECUTIONS] = directory / _EXECUTIONS
-        write_rows(store, keep_sql(part.day), files[_EXECUTIONS], logs=[str(log)])
+        write_rows(keep_sql(part.day), files[_EXECUTIONS], logs=[str(log)])
         part.facts = {"rows": rows, "bytes": log.stat().st_size}
     _store_part(store, part, files, kept=kept)
 
@@ -319,20 +314,19 @@ def _find_repeats(store: ObjectStore, listing: DayListing, hours: Mapping[int, D
         for hour in changed
         if str(hour) in known
     ]
+    logs = dict(zip(filled, local_paths(store, (item.files[_LOG] for item in filled.values())), strict=True))
     part = DayPart(tenant_id=listing.tenant, day=listing.day, stage=REPEATS, number=0)
     part.build = part.source = uuid.uuid4().hex
     part.facts = {"builds": builds, "dropped": {}}
-    with new_engine(store) as engine:
+    with new_engine() as engine:
         target = engine.directory / "repeats.parquet"
         write_repeats(
             engine.connection,
-            changed=[store.uri(filled[hour].files[_LOG]) for hour in changed],
+            changed=[logs[hour] for hour in changed],
             # Replaced files are deleted after some minutes.
-            replaced=[store.uri(key) for key in replaced if store.exists(key)],
-            unchanged={
-                hour: store.uri(item.files[_LOG]) for hour, item in filled.items() if hour not in changed
-            },
-            before=store.uri(previous.files[_LOG]) if previous is not None and previous.files else None,
+            replaced=local_paths(store, filter(store.exists, replaced)),
+            unchanged={hour: log for hour, log in logs.items() if hour not in changed},
+            before=local_paths(store, [previous.files[_LOG]])[0] if previous and previous.files else None,
             target=target,
         )
         dropped = read_dropped(target)
@@ -348,26 +342,16 @@ def _dropped(repeats: DayPart | None) -> Mapping[str, tuple[int, str]]:
     return {} if repeats is None else repeats.facts["dropped"]
 
 
-def _read_dropped(store: ObjectStore, repeats: DayPart | None, *, directory: Path) -> dict[int, Any]:
+def _read_dropped(store: ObjectStore, repeats: DayPart | None) -> dict[int, Any]:
     if repeats is None or not repeats.files:
         return {}
-    return _by_hour(read_dropped(_local_file(store, repeats.files[_LOG], directory=directory)))
+    return _by_hour(read_dropped(Path(*local_paths(store, [repeats.files[_LOG]]))))
 
 
 def _by_hour(dropped: pa.Table) -> dict[int, Any]:
     """Return the dropped ``logId``s by hour."""
     hours: Any = dropped["hour"].unique().to_pylist()
     return {hour: dropped["logId"].filter(pc.equal(dropped["hour"], hour)).combine_chunks() for hour in hours}
-
-
-def _local_file(store: ObjectStore, key: str, *, directory: Path) -> Path:
-    """Return a local path of an object: its own path, or the path of a copy in ``directory``."""
-    if isinstance(store, LocalStore):
-        return Path(store.uri(key))
-    target = directory / key.rpartition("/")[2]
-    with store.open(key) as stream, target.open("wb") as out:
-        shutil.copyfileobj(stream, out, 1 << 20)
-    return target
 
 
 @contextmanager

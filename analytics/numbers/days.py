@@ -259,7 +259,7 @@ def _upload_file(store: ObjectStore, compacted: CompactedDay) -> _BuiltDay:
         return _BuiltDay(compacted.listing, partition, rollup=None, hourly=None)
     key = partition_key(tenant, day, build=name)
     executions = file.parent / f"{EXECUTIONS}.parquet"
-    write_rows(store, keep_sql(day), executions, logs=[str(file)])
+    write_rows(keep_sql(day), executions, logs=[str(file)])
     rollups = {**write_rollups(file, day=day, directory=file.parent), EXECUTIONS: executions}
     rollup = _make_rollup(rollups, directory=file.parent)
     upload(store, {key: file})

@@ -48,12 +48,12 @@ from analytics.numbers.store import (
     StoredRollup,
     WrittenDocument,
     day_builds,
+    local_tables,
     merged_prefix,
     new_engine,
     read_merged_rollups,
     remove_orphans,
     save_document,
-    table_uris,
     upload,
     withdraw_documents,
     write_document,
@@ -68,6 +68,7 @@ from analytics.numbers.yearly import (
     year_document,
 )
 from logs.partitions import supersede
+from logs.sources import local_paths
 from tenantadmin.lib.core.timestamps import now
 from tenantadmin.lib.database.connections import Busy, build_lock
 from tenantadmin.lib.objectstore import ObjectStore, StoreError
@@ -162,7 +163,7 @@ def rebuild_period(
 
 def _build(store: ObjectStore, *, tenant: uuid.UUID, period: str, builds: Sequence[DayBuild]) -> None:
     try:
-        with new_engine(store) as engine:
+        with new_engine() as engine:
             _PeriodBuild(store, engine, tenant=tenant, period=period, builds=builds).run()
     except (StoreError, duckdb.Error) as error:
         try:
@@ -241,7 +242,7 @@ class _PeriodBuild:
         else:
             first, last = period_bounds(self._period)
             parts = [item.files for item in self._builds if first <= item.day <= last]
-        uris = [table_uris(self._store, files) for files in parts]
+        uris = [local_tables(self._store, files) for files in parts]
         return merge_rollups(self._engine.connection, uris, directory=self._engine.directory)
 
     def _documents(self, merged: Mapping[str, Path]) -> dict[Kind, WrittenDocument]:
@@ -271,7 +272,7 @@ class _PeriodBuild:
             Kind.YEAR: year_document(own, tenant=self._tenant, year=first.year, activity=activity),
             Kind.RULES: rules_document(own),
             Kind.OPPORTUNITIES: opportunities_document(
-                own, text_file=lambda day: self._store.uri(texts[day])
+                own, text_file=lambda day: local_paths(self._store, [texts[day]])[0]
             ),
         }
 
@@ -284,7 +285,7 @@ class _PeriodBuild:
         return parts_of(period, (item.day for item in self._builds))
 
     def _rollups(self, *periods: str) -> Rollups:
-        parts = [table_uris(self._store, self._part(period).files) for period in periods]
+        parts = [local_tables(self._store, self._part(period).files) for period in periods]
         return Rollups(self._engine.connection, parts)
 
     def _part(self, period: str) -> StoredRollup:

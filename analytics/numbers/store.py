@@ -32,10 +32,10 @@ from logs.compaction.writer import connect
 from logs.models import Partition, SupersededFile
 from logs.partitions import supersede
 from logs.quoting import quote_text
+from logs.sources import local_paths
 from logs.sql.view import LogView
 from tenantadmin.lib.core.timestamps import now
 from tenantadmin.lib.objectstore import ObjectStore, StoreError
-from tenantadmin.lib.objectstore.duck import attach_store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -115,23 +115,19 @@ def remove_orphans(store: ObjectStore, *, prefix: str, used: Collection[str]) ->
             store.delete(entry.key)
 
 
-#: The store's credentials are renewed after this time. Credentials of an AWS role last at least ten minutes.
-_CREDENTIAL_SECONDS: Final = 300
 _SHARED_MEMORY: Final = "512MB"
 
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """A DuckDB connection that can read the store, and a working directory."""
+    """A DuckDB connection, and a working directory."""
 
     connection: DuckDBPyConnection
     directory: Path
 
 
 @contextmanager
-def new_engine(
-    store: ObjectStore, *, memory_limit: str = "1GB", threads: int | None = None
-) -> Iterator[Engine]:
+def new_engine(*, memory_limit: str = "1GB", threads: int | None = None) -> Iterator[Engine]:
     """Open a DuckDB for the caller alone.
 
     Raises:
@@ -141,13 +137,12 @@ def new_engine(
         scratch_directory() as directory,
         connect(spill=directory / "spill", memory_limit=memory_limit, threads=threads) as connection,
     ):
-        attach_store(connection, store)
         yield Engine(connection, directory)
 
 
-def write_rows(store: ObjectStore, sql: str, target: Path, *, logs: Sequence[str] = ()) -> None:
+def write_rows(sql: str, target: Path, *, logs: Sequence[str] = ()) -> None:
     """Write the rows of a statement as Parquet. ``proxy_logs`` has the entries of the files ``logs``."""
-    with new_engine(store) as engine:
+    with new_engine() as engine:
         if logs:
             LogView(engine.connection).make_tolerant(logs)
         engine.connection.execute(f"COPY ({sql}) TO {quote_text(str(target))}")
@@ -178,25 +173,25 @@ def ended_after(seconds: float, connection: DuckDBPyConnection) -> Iterator[None
         thread.join()
 
 
-def replay_engine(store: ObjectStore) -> AbstractContextManager[Engine]:
+def replay_engine() -> AbstractContextManager[Engine]:
     """Open a DuckDB for the caller alone, with the memory and thread limits of replays.
 
     Raises:
         StoreError: the disk failed, or DuckDB could not read the store.
     """
     limit = f"{settings.REPLAY_MEMORY_BYTES}B"
-    return new_engine(store, memory_limit=limit, threads=settings.REPLAY_THREADS)
+    return new_engine(memory_limit=limit, threads=settings.REPLAY_THREADS)
 
 
 @contextmanager
-def shared_engine(store: ObjectStore) -> Iterator[Engine]:
+def shared_engine() -> Iterator[Engine]:
     """Open a session of this process's shared DuckDB. Opening another one takes longer than most queries.
 
     Raises:
         StoreError: the disk failed, or DuckDB could not read the store.
     """
     try:
-        with scratch_directory() as directory, _shared.session(store) as connection:
+        with scratch_directory() as directory, _shared.session() as connection:
             yield Engine(connection, directory)
     except (duckdb.FatalException, duckdb.InternalException):
         # After such an error, DuckDB refuses all queries.
@@ -211,17 +206,12 @@ class _SharedEngine:
         self._lock = Lock()
         self._engine: DuckDBPyConnection | None = None
         self._process = 0
-        self._attached: tuple[ObjectStore | None, float] = (None, 0.0)
 
-    def session(self, store: ObjectStore) -> DuckDBPyConnection:
+    def session(self) -> DuckDBPyConnection:
         """Return a session for one thread, with its own variables. The caller closes it."""
         with self._lock:
             if self._engine is None or self._process != os.getpid():
-                self._engine, self._process, self._attached = _start(), os.getpid(), (None, 0.0)
-            attached, since = self._attached
-            if attached is not store or time.monotonic() - since > _CREDENTIAL_SECONDS:
-                attach_store(self._engine, store)
-                self._attached = (store, time.monotonic())
+                self._engine, self._process = _start(), os.getpid()
             return self._engine.cursor()
 
     def reset(self) -> None:
@@ -437,6 +427,6 @@ def read_merged_rollups(*, tenant: UUID, periods: Collection[str] | None = None)
     }
 
 
-def table_uris(store: ObjectStore, files: Mapping[str, str]) -> dict[str, str]:
-    """Return by table name the address that DuckDB opens for each file."""
-    return {table: store.uri(key) for table, key in files.items()}
+def local_tables(store: ObjectStore, files: Mapping[str, str]) -> dict[str, str]:
+    """Return by table name a path for each file, as `local_paths`."""
+    return dict(zip(files, local_paths(store, files.values()), strict=True))

@@ -9,6 +9,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
+from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 import duckdb
@@ -22,22 +23,21 @@ from analytics.numbers.store import (
     day_builds,
     get_cached,
     has_outdated_days,
+    local_tables,
     outdated_day_log,
     read_merged_rollups,
     scratch_directory,
     shared_engine,
-    table_uris,
     write_document,
 )
 from analytics.numbers.tables import DayTables
 from analytics.numbers.yearly import daily_activity, year_document
-from logs.sources import local_copies
+from logs.sources import local_paths
 from tenantadmin.lib.core.errors import ApiError
 from tenantadmin.lib.core.rendering import strong_etag
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
-    from pathlib import Path
     from uuid import UUID
 
     from duckdb import DuckDBPyConnection
@@ -130,7 +130,7 @@ def _compute(store: ObjectStore, source: UserSource) -> Iterator[tuple[Iterable[
         with scratch_directory() as directory:
             yield day_document(_day_tables(store, source, directory=directory)), directory
         return
-    with shared_engine(store) as engine:
+    with shared_engine() as engine:
         try:
             document = _merged_document(store, engine.connection, source)
         except duckdb.BinderException as error:
@@ -140,12 +140,11 @@ def _compute(store: ObjectStore, source: UserSource) -> Iterator[tuple[Iterable[
 
 def _day_tables(store: ObjectStore, source: UserSource, *, directory: Path) -> DayTables:
     if source.log:
-        (log,) = local_copies().paths(store, [source.log])
-        files = write_rollups(log, day=date.fromisoformat(source.period), directory=directory)
+        (log,) = local_paths(store, [source.log])
+        files = write_rollups(Path(log), day=date.fromisoformat(source.period), directory=directory)
         return DayTables(files, user=source.user)
-    keys = [source.files[source.period][table] for table in DayTables.NAMES]
-    paths = local_copies().paths(store, keys)
-    return DayTables(dict(zip(DayTables.NAMES, paths, strict=True)), user=source.user)
+    tables = local_tables(store, source.files[source.period])
+    return DayTables({name: Path(tables[name]) for name in DayTables.NAMES}, user=source.user)
 
 
 def _merged_document(
@@ -154,7 +153,7 @@ def _merged_document(
     """Return the document of a month or a year; nothing if the user has no log entry."""
 
     def rollups_of(period: str) -> Rollups:
-        return Rollups(connection, [table_uris(store, source.files[period])], user=source.user)
+        return Rollups(connection, [local_tables(store, source.files[period])], user=source.user)
 
     own = rollups_of(source.period)
     first, _ = period_bounds(source.period)

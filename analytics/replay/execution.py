@@ -30,6 +30,7 @@ from analytics.replay.load import DayFile, Gateway, Job, Marker, Ruleset
 from analytics.replay.replayer import replay
 from analytics.replay.sample import Sampling
 from logs.partitions import partitions_with_file
+from logs.sources import local_paths
 from rules.language import read_rules
 from rules.models import Marker as StoredMarker
 from rules.ruleset import read_ruleset
@@ -39,7 +40,7 @@ from tenantadmin.lib.core.timestamps import days_before, end_of_day, epoch_ms, n
 from tenantadmin.lib.database.connections import build_lock
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from uuid import UUID
 
     from analytics.replay.result import ReplayResult
@@ -217,7 +218,7 @@ class Input:
         """Return the job. See `Sampling.whole_up_to`: a search would take longer than it may."""
         request = self.request
         return Job(
-            files=[DayFile(day, store.uri(key)) for day, _, keys, _ in self.partitions for key in keys],
+            files=day_files(store, ((day, keys) for day, _, keys, _ in self.partitions)),
             first_day=request.first_day,
             last_day=request.last_day,
             subject=read_rules(request.rules),
@@ -243,6 +244,13 @@ class Input:
         """Return how to choose identities: for all rules the same ones, while the builds are the same."""
         seed = hashlib.sha256(msgspec.json.encode(self._builds)).hexdigest()
         return Sampling(seed, most=settings.REPLAY_EXACT_ROWS // 2, whole_up_to=whole_up_to)
+
+
+def day_files(store: ObjectStore, days: Iterable[tuple[date, Sequence[str]]]) -> list[DayFile]:
+    """Return the files of days with their keys, in order, as `local_paths`."""
+    named = [(day, key) for day, keys in days for key in keys]
+    paths = local_paths(store, (key for _, key in named))
+    return [DayFile(day, path) for (day, _), path in zip(named, paths, strict=True)]
 
 
 def collect_input(request: Request) -> Input:
@@ -356,7 +364,7 @@ def _execute(store: ObjectStore, run: ReplayRun) -> None:
             limit.check()
             _running(run.pk).update(progress=progress)
 
-        with replay_engine(store) as engine, limit.on(engine.connection):
+        with replay_engine() as engine, limit.on(engine.connection):
             # With the days that a replay of all entries leaves out, a week of a million a day.
             job = collected.as_job(store, whole_up_to=settings.REPLAY_EXACT_ROWS * 3 // 2)
             result = replay(engine.connection, job, report=report)

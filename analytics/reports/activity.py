@@ -12,7 +12,7 @@ from msgspec import Meta
 
 from analytics.models import DayRollup
 from analytics.numbers.merged import MAIN_RULES, Rollups, month_of, period_bounds, year_of
-from analytics.numbers.store import read_merged_rollups, shared_engine, table_uris
+from analytics.numbers.store import local_tables, read_merged_rollups, shared_engine
 from analytics.numbers.tables import LATEST_ORDER, NOT_CACHED_SUM, ROLLUP_VERSION, STATEMENTS
 from analytics.numbers.yearly import RuleRecord, count_rules
 from logs.columns import CACHE_STATUSES
@@ -299,7 +299,7 @@ def rules_of(connection: DuckDBPyConnection, store: ObjectStore, range_files: Ra
 
 
 def _rollups(connection: DuckDBPyConnection, store: ObjectStore, range_files: RangeFiles) -> Rollups:
-    return Rollups(connection, [table_uris(store, files) for files in range_files.parts])
+    return Rollups(connection, [local_tables(store, files) for files in range_files.parts])
 
 
 class RuleActivity(JsonStruct):
@@ -322,7 +322,7 @@ def read_rule_activity(
         last = DayRollup.objects.filter(tenant_id=tenant).aggregate(last=Max("day"))["last"]
     chosen = Range.of(first, last)
     files = find_range(tenant=tenant, first=chosen.first, last=chosen.last)
-    with shared_engine(store) as engine:
+    with shared_engine() as engine:
         return RuleActivity(
             from_=chosen.first, to=chosen.last, rules=rules_of(engine.connection, store, files)
         )
@@ -455,8 +455,8 @@ def list_statements(
     days = find_range(tenant=tenant, first=first, last=last).days
     rows, texts = [], {}
     if days:
-        files = {day: table_uris(store, tables) for day, tables in days.items()}
-        with shared_engine(store) as engine:
+        files = {day: local_tables(store, tables) for day, tables in days.items()}
+        with shared_engine() as engine:
             for name, value in matching.values().items():
                 engine.connection.execute(f"SET VARIABLE {name} = ?", [value])
             rollups = Rollups(engine.connection, list(files.values()))

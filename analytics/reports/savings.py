@@ -37,7 +37,7 @@ from logs.definitions import SPARED
 from logs.partitions import describe_longest_window, partitions_with_file
 from logs.queries import document_limits, rows_of, run_query
 from logs.quoting import quote_texts
-from logs.sources import local_copies
+from logs.sources import local_copies, local_paths
 from logs.sql.protocol import EngineUnavailable
 from logs.sql.source import make_source
 from tenantadmin.lib.core import formats
@@ -630,11 +630,11 @@ def read_kept(store: ObjectStore, source: SavingsSource, keys: Sequence[str]) ->
     """
     if not keys:
         return []
-    files = quote_texts(store.uri(key) for key in keys)
+    files = quote_texts(local_paths(store, keys))
     sql = _fill(KEPT_SAVINGS_SQL, source).replace("$kept", files)
     with (
         _turn,
-        new_engine(store, memory_limit=_MEMORY, threads=settings.REPLAY_THREADS) as engine,
+        new_engine(memory_limit=_MEMORY, threads=settings.REPLAY_THREADS) as engine,
         ended_after(_SECONDS, engine.connection),
     ):
         try:

@@ -21,6 +21,7 @@ from accounts.tenants.listing import require_live_tenant
 from analytics.models import Alert, AlertDelivery, AlertFiring
 from analytics.watch.alert_kinds import KINDS
 from tenantadmin.lib.core.errors import BadRequest, Detail, NotFound, ValidationFailed
+from tenantadmin.lib.core.rendering import require_etag, strong_etag
 from tenantadmin.lib.core.structs import Count, Email, JsonStruct, one_of
 from tenantadmin.lib.core.timestamps import Timestamp, format_timestamp, now
 
@@ -225,16 +226,32 @@ def draft_alert(*, tenant_id: UUID, wanted: Mapping[str, Any], alert_id: UUID | 
     return alert
 
 
-def replace_alert(*, tenant_id: UUID, alert_id: UUID, wanted: Mapping[str, Any], actor: str) -> Alert:
+def alert_etag(alert: Alert) -> str:
+    """Return the entity tag of what an alert watches and whom it tells, whether it fires or not."""
+    return strong_etag("alert", alert.pk, alert.version)
+
+
+def replace_alert(
+    *,
+    tenant_id: UUID,
+    alert_id: UUID,
+    wanted: Mapping[str, Any],
+    actor: str,
+    expected_etag: str | None = None,
+) -> Alert:
     """Replace an alert. If it is switched off while it fires, the firing ends without a message.
+
+    ``expected_etag`` is a value of ``If-Match``, or None.
 
     Raises:
         TenantNotFound, AlertNotFound: there is no such live tenant, or it has no such alert.
         ValidationFailed: as `create_alert`.
+        Conflict: the caller's copy is stale.
     """
     with transaction.atomic():
         _lock_tenant(tenant_id)
         alert = _lock_alert(tenant_id, alert_id)
+        require_etag(alert_etag(alert), expected=expected_etag)
         before = _trace(alert)
         moment = now()
         for name, value in _check(tenant_id, wanted).items():
@@ -269,15 +286,17 @@ def rotate_secret(*, tenant_id: UUID, alert_id: UUID, grace: timedelta, actor: s
     return read_alert(tenant_id=tenant_id, alert_id=alert_id)
 
 
-def delete_alert(*, tenant_id: UUID, alert_id: UUID, actor: str) -> None:
-    """Delete an alert with its history.
+def delete_alert(*, tenant_id: UUID, alert_id: UUID, actor: str, expected_etag: str | None = None) -> None:
+    """Delete an alert with its history. ``expected_etag`` is a value of ``If-Match``, or None.
 
     Raises:
         TenantNotFound, AlertNotFound: there is no such live tenant, or it has no such alert.
+        Conflict: the caller's copy is stale.
     """
     with transaction.atomic():
         _lock_tenant(tenant_id)
         alert = _lock_alert(tenant_id, alert_id)
+        require_etag(alert_etag(alert), expected=expected_etag)
         _record(EventKind.ALERT_DELETED, alert, actor=actor, before=_trace(alert))
         alert.delete()
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from accounts.tenants.pricing import Pricing
 from analytics.numbers.store import ended_after, new_engine
 from analytics.watch.facts import Fact, FactQuery
+from logs.sources import local_paths
 from logs.sql.view import LogView
 from rules.tables.warehouse import ANY_TABLES, WarehouseTables
 
@@ -93,7 +94,7 @@ def open_log(
         StoreError: the store cannot be read.
         duckdb.Error: the store fails during a query, or the block takes too much time or memory.
     """
-    files = [(store.uri(key), day.day.isoformat()) for day in days for key in day.files]
-    with new_engine(store) as engine, ended_after(_SECONDS, engine.connection):
-        LogView(engine.connection).make_fitting([uri for uri, _ in files], [day for _, day in files])
+    files = local_paths(store, (key for day in days for key in day.files))
+    with new_engine() as engine, ended_after(_SECONDS, engine.connection):
+        LogView(engine.connection).make_fitting(files)
         yield DigestLog(engine.connection, [day.day for day in days], warehouse, Pricing.of(prices))

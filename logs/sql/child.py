@@ -196,7 +196,7 @@ class _Session:
         return {**document, "days": valid_for}, body
 
     def _run_over_nothing(self, request: wire.Request) -> tuple[dict[str, Any], memoryview]:
-        self._view.make([], [])
+        self._view.make([])
         return _execute(self._connection, replace(request, max_rows=0))
 
 
@@ -248,7 +248,7 @@ def _run_over_files(
         view.make_positioned(files)
         return _execute(connection, request)
     try:
-        view.make(files, request.days)
+        view.make(files)
         return _execute(connection, request)
     except (duckdb.Error, _EngineError) as error:
         if not files or not _may_come_from_view(error):
@@ -259,9 +259,6 @@ def _run_over_files(
 
 def _may_come_from_view(error: Exception) -> bool:
     """Return True if the view may have caused the error, False if only the statement can have."""
-    # DuckDB 1.5.5 plans ``min(day)`` wrongly if a condition leaves only the first of the view's files.
-    if not str(error) or str(error).startswith("INTERNAL Error: "):
-        return True
     details = _details(str(error))
     # If the first file is older than a column, the column is not found. If a later one is, it is a mismatch.
     is_column_missing = (

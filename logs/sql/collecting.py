@@ -232,8 +232,8 @@ def _check_text(name: str, array: pa.Array[Any]) -> None:
     except pa.ArrowInvalid as error:
         if "UTF8" in str(error):
             raise ResultError(
-                f'The column "{name}" holds text that is not UTF-8: \\C in a regular expression and %c in'
-                " printf make single bytes. Use . and chr(…) instead, or encode(…) for a BLOB."
+                f'The column "{name}" holds text that is not UTF-8: \\C in a regular expression makes'
+                " single bytes. Use . instead, or encode(…) for a BLOB."
             ) from None
         if "Decimal" in str(error):
             raise ResultError(f'The column "{name}" holds a DECIMAL of more than 38 digits.') from None

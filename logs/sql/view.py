@@ -81,32 +81,10 @@ _POSITIONED_VIEW: Final = _tolerant_view(
 _POSITIONED_EMPTY_VIEW: Final = _empty_view(more_columns=", NULL::TINYINT AS _hour, NULL::BIGINT AS _row")
 
 
-def _special_view(files: Sequence[str], days: Sequence[str]) -> str | None:
-    """Return the statement that makes the view for no file or one file; None for several files.
-
-    DuckDB 1.5.5 fails on ``min(day)`` over a partitioned view of exactly one file.
-    """
-    if not files:
-        return EMPTY_VIEW
-    if len(files) > 1:
-        return None
-    source = f"read_parquet({quote_text(files[0])}, hive_partitioning = false)"
-    day = f"{quote_text(days[0])}::VARCHAR AS {columns.DAY}"
-    # All parts are quoted, and none comes from the query.
-    return f"CREATE OR REPLACE VIEW proxy_logs AS SELECT {_NAMES}, {day} FROM {source}"  # noqa: S608
-
-
 def needed_files(needed_days: Sequence[str], files: Sequence[str], days: Sequence[str]) -> list[str]:
-    """Return the files that the view must have for a statement that reads ``needed_days``.
-
-    The fast view cannot have fewer than two files, so the result has at least two if there are two.
-    """
+    """Return the files that the view must have for a statement that reads ``needed_days``."""
     read = set(needed_days)
-    needed = [file for file, day in zip(files, days, strict=True) if day in read]
-    others = (file for file, day in zip(files, days, strict=True) if day not in read)
-    while len(needed) < 2 and (other := next(others, None)):
-        needed.append(other)
-    return needed
+    return [file for file, day in zip(files, days, strict=True) if day in read]
 
 
 class LogView:
@@ -117,27 +95,26 @@ class LogView:
         self._is_fast = True
         self._files: list[str] | None = None
 
-    def make(self, files: Sequence[str], days: Sequence[str]) -> None:
-        """Make the fast view of ``files``. ``days`` are the days of the files, in the same order."""
-        view = _special_view(files, days)
-        if view is None:
+    def make(self, files: Sequence[str]) -> None:
+        """Make the fast view of ``files``."""
+        if files:
             self._set_files(files)
-        if view or not self._is_fast:
-            self._connection.execute(view or FAST_VIEW)
-        self._is_fast = view is None
+        if not (files and self._is_fast):
+            self._connection.execute(FAST_VIEW if files else EMPTY_VIEW)
+        self._is_fast = bool(files)
 
     def make_tolerant(self, files: Sequence[str]) -> None:
         """Make a view of ``files`` that may lack columns."""
         self._make_slow(_TOLERANT_VIEW, files)
 
-    def make_fitting(self, files: Sequence[str], days: Sequence[str]) -> None:
+    def make_fitting(self, files: Sequence[str]) -> None:
         """Make the fast view, or the tolerant one if a file lacks columns. No view need be there before."""
         self._set_files(files)
         self._is_fast = False
         found = f"SELECT count(*) FROM parquet_schema(getvariable('files')) WHERE name IN {_NAME_LIST}"  # noqa: S608
         (count,) = self._connection.execute(found).fetchone() if files else (0,)
         if count == len(files) * len(columns.COLUMNS):
-            self.make(files, days)
+            self.make(files)
         else:
             self.make_tolerant(files)
 

@@ -41,7 +41,7 @@ from logs.listing import list_day
 from logs.models import DayPart, Partition, PendingBuild, QuarantinedEntry, SupersededFile
 from logs.partitions import lock_part
 from logs.pending import mark_days
-from logs.sources import log_source
+from logs.sources import local_paths, log_source
 from logs.sql.protocol import DayFiles
 from logs.sql.view import LogView
 from tenantadmin.lib.objectstore import LocalStore, StoreError, default_store
@@ -88,12 +88,12 @@ def built(store: LocalStore, tenant: UUID) -> dict[str, Any]:
         "quarantined": list(quarantined.values_list("key", "position", "reason")),
         "document": None if document is None else document.body,
         "rollups": {
-            table: _read_rollup(table, store.uri(key))
+            table: _read_rollup(table, *local_paths(store, [key]))
             for table, key in (rollup.files if rollup else {}).items()
         },
     }
     if partition is not None:
-        tables = [pq.read_table(store.uri(key), partitioning=None) for key in partition.files]
+        tables = [pq.read_table(path, partitioning=None) for path in local_paths(store, partition.files)]
         found["rows"] = pa.concat_tables([SCHEMA.empty_table(), *tables])
         found["counts"] = (
             partition.listing_digest,
@@ -132,7 +132,7 @@ def as_one_file(store: LocalStore, tenant: UUID) -> dict[str, Any]:
             rows = pq.read_table(compacted.file, partitioning=None)
             files = write_rollups(compacted.file, day=DAY, directory=directory)
             found["rollups"] = {table: pq.read_table(files[table]) for table in TABLES}
-            with new_engine(store) as engine:
+            with new_engine() as engine:
                 LogView(engine.connection).make_tolerant([str(compacted.file)])
                 executions = directory / "executions.parquet"
                 engine.connection.execute(f"COPY ({keep_sql(DAY)}) TO '{executions}'")
@@ -475,7 +475,7 @@ def test_a_build_killed_at_any_write_resumes(store: LocalStore, object_store: Pa
             places.add(re.sub(r".*/|-?[0-9a-f]{32}", "", builder.read()))
             partition = Partition.objects.get(tenant_id=TENANT)
             rows = pa.concat_tables(
-                [pq.read_table(store.uri(key), partitioning=None) for key in partition.files]
+                [pq.read_table(path, partitioning=None) for path in local_paths(store, partition.files)]
             )
             assert rows in (old["rows"], new["rows"])
             # Before each write of what the builds before have not done.

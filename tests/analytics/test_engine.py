@@ -14,7 +14,6 @@ import pytest
 
 from analytics.numbers.store import ended_after, new_engine, shared_engine
 from analytics.numbers.users import UserSource, user_document
-from tenantadmin.lib.objectstore import LocalStore
 from tests.analytics import oracle
 from tests.analytics.builds import TENANT, merge, roll_day, store_files
 
@@ -50,20 +49,19 @@ def test_sessions_of_many_threads_are_separate(tmp_path: Path) -> None:
         assert json.loads(document) == oracle.month_document(oracle.for_user(rows, user), 3)
 
 
-def test_a_duckdb_that_refuses_all_queries_is_replaced(tmp_path: Path) -> None:
-    store = LocalStore(tmp_path)
-    with shared_engine(store) as engine:
+def test_a_duckdb_that_refuses_all_queries_is_replaced() -> None:
+    with shared_engine() as engine:
         engine.connection.execute("CREATE TABLE mark AS SELECT 1")
-    with shared_engine(store) as engine:
+    with shared_engine() as engine:
         assert engine.connection.execute("FROM mark").fetchall() == [(1,)]
-    with pytest.raises(duckdb.FatalException), shared_engine(store):
+    with pytest.raises(duckdb.FatalException), shared_engine():
         raise duckdb.FatalException("the database has been invalidated")
-    with shared_engine(store) as engine, pytest.raises(duckdb.CatalogException):
+    with shared_engine() as engine, pytest.raises(duckdb.CatalogException):
         engine.connection.execute("FROM mark")
 
 
-def test_a_time_that_ends_between_two_statements_ends_the_next(tmp_path: Path) -> None:
-    with new_engine(LocalStore(tmp_path)) as engine, ended_after(0.05, engine.connection):
+def test_a_time_that_ends_between_two_statements_ends_the_next() -> None:
+    with new_engine() as engine, ended_after(0.05, engine.connection):
         assert engine.connection.execute("SELECT 1").fetchall() == [(1,)]
         time.sleep(0.2)
         with pytest.raises(duckdb.InterruptException):

@@ -44,7 +44,7 @@ def object_store(
 def read(first: date, last: date) -> Any:
     found = find_range(tenant=TENANT, first=first, last=last)
     store = default_store()
-    with shared_engine(store) as engine:
+    with shared_engine() as engine:
         return to_builtins(rules_of(engine.connection, store, found))
 
 

@@ -1,4 +1,4 @@
-"""Rebuild and query over S3: raw objects are read in parallel, rollups by DuckDB's own S3 client."""
+"""Rebuild and query over S3: raw objects are read in parallel, rollups from copies on this machine."""
 
 from __future__ import annotations
 

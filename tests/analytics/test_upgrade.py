@@ -22,6 +22,7 @@ from logs.audit import Reader
 from logs.listing import LAYOUT_VERSION
 from logs.models import PendingBuild
 from logs.pending import mark_days
+from logs.sources import local_paths
 from tenantadmin.lib.core.errors import ApiError
 from tenantadmin.lib.objectstore import default_store
 from tests.analytics import oracle
@@ -71,7 +72,7 @@ def test_a_month_or_year_of_a_user_waits_for_a_column_that_it_reads(period: str)
     cache.clear()
     table = HOURS if is_month(period) else ACTIVITY
     file = MergedRollup.objects.get(period=period).files[table]
-    path = default_store().uri(file)
+    (path,) = local_paths(default_store(), [file])
     pq.write_table(pq.read_table(path).drop_columns(["hit_bytes"]), path)
     with pytest.raises(ApiError, match="The service was upgraded") as raised:
         user_json(period)

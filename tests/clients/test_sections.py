@@ -6,6 +6,7 @@ import json
 import random
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 import httpx
 import pytest
@@ -143,6 +144,24 @@ def test_nothing_is_written_if_something_changed_since_the_plan(client: Client, 
         apply_sections(client, tenant, wanted, planned=planned)
     assert not Alert.objects.exists()
     assert apply_sections(client, tenant, wanted) == {"config": 0, "alerts": 1}
+
+
+def test_an_alert_that_another_user_changes_meanwhile_stays(client: Client, world: World) -> None:
+    tenant = str(world.tenant.pk)
+    alert = {"kind": "log-late", "channels": [{"type": "slack", "url": HOOK}]}
+    apply_sections(client, tenant, {"alerts": {"first": alert, "second": alert}})
+
+    def tell(_: str, name: str) -> None:
+        if name == "first":
+            Alert.objects.filter(name="second").update(version=uuid4(), threshold=99)
+
+    off = {name: {**alert, "enabled": False} for name in ("first", "second")}
+    with pytest.raises(SectionError, match=f"The alert 'second' of {tenant} has just changed"):
+        apply_sections(client, tenant, {"alerts": off}, tell=tell)
+    assert set(Alert.objects.values_list("name", "enabled", "threshold")) == {
+        ("first", False, 120.0),
+        ("second", True, 99.0),
+    }
 
 
 def test_a_plan_shows_no_secret(client: Client, world: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ import gc
 def freeze_objects() -> None:
     """Keep the garbage collector from the objects that exist now: it would write to each, and so copy them.
 
-    They are given back at the end of the process. With Python 3.14, DuckDB 1.5.5 aborts a process that ends
+    They are given back at the end of the process. With Python 3.14, DuckDB 1.5 aborts a process that ends
     while its objects are frozen.
     """
     gc.collect()

@@ -77,6 +77,11 @@ class LocalStore(ObjectStore, FileSystemStorage):
         return path
 
     def uri(self, key: str) -> str:
+        """Return the `path` with which a query engine on this machine can open the object.
+
+        Raises:
+            StoreError: as `path`, or the disk failed.
+        """
         with self.translated("read", key):
             return self.path(key)
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from tenantadmin.lib.core.metrics import count_full_disk
 from tenantadmin.lib.core.timestamps import now
-from tenantadmin.lib.objectstore.keys import StoreError
+from tenantadmin.lib.objectstore.keys import ObjectNotFound, StoreError
 from tenantadmin.lib.objectstore.local import LocalStore
 
 if TYPE_CHECKING:
@@ -29,8 +29,11 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _PARALLEL_DOWNLOADS: Final = 8
-#: A copy is kept for this many seconds after its last use: a caller opens the path within this time.
-_IN_USE_SECONDS: Final = 120
+#: How often a body that the store cuts off is downloaded.
+_DOWNLOAD_ATTEMPTS: Final = 3
+#: A copy is kept for this many seconds after its last use. Queries open their files within a minute; builds
+#: and replays, which take longer, open them again and again.
+_IN_USE_SECONDS: Final = 1800
 #: The same if the disk is full: longer than a query takes, which opens its files within its time.
 _IN_USE_ON_FULL_DISK_SECONDS: Final = 30
 #: A download that has written nothing for this many seconds has died.
@@ -45,7 +48,7 @@ class LocalCopies:
     """A cache of objects in ``directory``. The content of an object must never change under its key.
 
     Processes may share the directory: a copy appears only when it is complete. When the copies have more than
-    ``max_bytes``, the least recently used are removed. Copies used within the last two minutes stay.
+    ``max_bytes``, the least recently used are removed. Copies used within the last half hour stay.
     If the disk is full before that, half of them are removed, then half of the rest, until there is room.
     Then those stay that were used within the last half minute.
 
@@ -63,7 +66,7 @@ class LocalCopies:
         return self._directory / key
 
     def paths(self, store: ObjectStore, keys: Sequence[str]) -> list[Path]:
-        """Return a local file for each key, in order. Downloads what is missing; open the files at once.
+        """Return a local file for each key, in order. Downloads what is missing.
 
         If the store is local, these are its own files.
 
@@ -79,7 +82,7 @@ class LocalCopies:
             self._remove_excess(self._max_bytes, in_use_seconds=_IN_USE_SECONDS)
             with ThreadPoolExecutor(_PARALLEL_DOWNLOADS) as pool:
                 list(pool.map(lambda key: self._fetch(store, key, wanted[key]), missing))
-        return list(wanted.values())
+        return [wanted[key] for key in keys]
 
     def _mark_used(self, wanted: Mapping[str, Path]) -> list[str]:
         """Mark copies as used now. Return the keys that have no copy."""
@@ -87,13 +90,19 @@ class LocalCopies:
             return [key for key, path in wanted.items() if not _touch(path)]
 
     def _fetch(self, store: ObjectStore, key: str, target: Path) -> None:
+        attempt = 1
         while True:
             try:
                 return self._download(store, key, target)
+            except StoreError as error:
+                if isinstance(error, ObjectNotFound) or attempt == _DOWNLOAD_ATTEMPTS:
+                    raise
+                attempt += 1
+                logger.info("Downloading %s again: %s", key, error)
             except OSError as error:
                 if error.errno not in _FULL:
                     raise
-            self._make_room(key)
+                self._make_room(key)
 
     def _make_room(self, key: str) -> None:
         """Remove half of the copies, because the disk is full."""
@@ -113,6 +122,9 @@ class LocalCopies:
             try:
                 with store.open(key) as body:
                     shutil.copyfileobj(body, out, 1 << 20)
+                out.flush()
+                # A crash of the machine leaves no empty file under the name of a copy.
+                os.fsync(out.fileno())
                 out.close()
                 Path(out.name).replace(target)
             except BaseException:

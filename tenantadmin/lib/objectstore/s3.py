@@ -60,9 +60,6 @@ class S3Store(ObjectStore, S3Storage):  # type: ignore[misc]  # django-storages 
         client: S3Client = self.bucket.meta.client
         return client
 
-    def uri(self, key: str) -> str:
-        return f"s3://{self.bucket_name}/{self._object_key(key)}"
-
     def _open(self, name: str, mode: str = "rb") -> File[bytes]:  # noqa: ARG002
         # This is one request. S3File makes three, and first copies the whole object into a temporary file.
         try:

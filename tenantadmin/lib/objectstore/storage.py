@@ -163,10 +163,6 @@ class ObjectStore(Storage, ABC):
         """Return the bytes of the object, or None if it does not exist."""
 
     @abstractmethod
-    def uri(self, key: str) -> str:
-        """Return the path or URL with which a query engine on this machine can open the object."""
-
-    @abstractmethod
     def check_reachable(self, *, seconds: float) -> None:
         """Ask the store for something small, once.
 

@@ -93,6 +93,23 @@ def test_an_alert_is_created_read_changed_and_deleted(world: factories.World) ->
     ]
 
 
+def test_a_stale_copy_overwrites_and_deletes_nothing(world: factories.World) -> None:
+    client = writer(world)
+    created = client.post(path(world), BODY)
+    own = path(world, created.json()["id"])
+    stale = created["ETag"]
+    assert client.get(own)["ETag"] == stale
+    changed = client.put(own, {**BODY, "name": "Failures"}, **{"If-Match": stale})
+    assert changed["ETag"] == client.get(own)["ETag"] != stale
+    for method, body in (("PUT", BODY), ("DELETE", None)):
+        answer = client.request(method, own, body, headers={"If-Match": stale})
+        assert answer.status_code == 409, answer.content
+    assert Alert.objects.get().name == "Failures"
+    # A measured number is no change of what an alert watches.
+    Alert.objects.update(value=7)
+    assert client.request("DELETE", own, headers={"If-Match": changed["ETag"]}).status_code == 200
+
+
 def test_the_list_has_the_kinds_with_units_and_defaults(world: factories.World) -> None:
     make_alert(world)
     listed = reader(world).get(path(world)).json()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 import pytest
 from playwright.sync_api import expect
@@ -144,6 +145,11 @@ def test_an_alert_is_made_tested_changed_and_deleted(
         dialog.locator("[name=threshold]").fill("3")
         dialog.get_by_label("Quiet from (UTC)").fill("22:00")
         dialog.get_by_label("Quiet until (UTC)").fill("06:30")
+        # Nobody overwrites what another user saved meanwhile.
+        Alert.objects.update(version=uuid4())
+        dialog.get_by_role("button", name="Save").click()
+        expect(dialog).to_contain_text("Another user has changed this alert.")
+        Alert.objects.update(version=alert.version)
         dialog.get_by_role("button", name="Save").click()
         expect(row).to_contain_text("3 statements")
         assert "N" not in row.inner_text()

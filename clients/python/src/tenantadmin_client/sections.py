@@ -106,7 +106,11 @@ class Section(ABC):
 
     @abstractmethod
     def write(self, client: Client, tenant: str, name: str, part: Any, found: Found) -> None:
-        """Write one part, or remove it if ``part`` is None."""
+        """Write one part, or remove it if ``part`` is None.
+
+        Raises:
+            SectionError, ApiError: it is another than the one that was ``found``.
+        """
 
     def complete(self, part: Any, found: Found) -> Any:
         """Return a part of a file with what the service adds to it."""
@@ -214,9 +218,16 @@ class Alerts(Section):
         return {"quietHours": None, "enabled": True, **defaults, **part, "channels": channels}
 
     def write(self, client: Client, tenant: str, name: str, part: Any, found: Found) -> None:
-        path = _alerts(tenant) if name not in found.ids else f"{_alerts(tenant)}/{found.ids[name]}"
         body = part and {"name": name, **{key: value for key, value in part.items() if value is not None}}
-        client.request("DELETE" if part is None else "PUT" if name in found.ids else "POST", path, json=body)
+        if name not in found.ids:
+            client.request("POST", _alerts(tenant), json=body)
+            return
+        path = f"{_alerts(tenant)}/{found.ids[name]}"
+        live = client.request("GET", path)
+        if {key: live.json()[key] for key in _OF_ALERT} != found.parts[name]:
+            raise SectionError(f"The alert '{name}' of {tenant} has just changed. Plan again.")
+        tag = {"If-Match": live.headers["ETag"]}
+        client.request("DELETE" if part is None else "PUT", path, json=body, headers=tag)
 
 
 SECTIONS: dict[str, Section] = {section.name: section for section in (Configuration(), Alerts())}
@@ -237,7 +248,8 @@ def apply_sections(
         tell: called with the section and the name of each part that was written.
 
     Raises:
-        SectionError: the live parts changed since the plan. Nothing is written.
+        SectionError: the live parts changed since the plan, and nothing is written; or one changed in this
+            moment, as for ApiError.
         ApiError: the service refused a part. Those before it are written.
     """
     found = {name: SECTIONS[name].read(client, tenant) for name in sections}

@@ -1,7 +1,7 @@
 // Alerts: which numbers are watched, who hears of them, when they fired, and how messages ended.
 
 import { SHOW, makeForm, say } from "../alertform.js";
-import { call } from "../api.js";
+import { call, callWithTag, hasStatus } from "../api.js";
 import { ago, count, number, when } from "../format.js";
 import { whenAsked } from "../forms.js";
 import { can, person } from "../people.js";
@@ -60,7 +60,13 @@ export async function show(context) {
     /** @type {Kind} */ (kinds.find((kind) => kind.kind === name));
   const open = alerts.find((alert) => alert.id === query.get("alert"));
 
-  const edit = (/** @type {Alert | null} */ alert, /** @type {Preset | undefined} */ preset) => {
+  const edit = async (
+    /** @type {string | null} */ alertId,
+    /** @type {Preset | undefined} */ preset,
+  ) => {
+    const { data: alert, etag } = alertId
+      ? await callWithTag("GET /tenants/{tenant}/alerts/{alertId}", { tenant, alertId })
+      : { data: null, etag: "" };
     const form = makeForm({ tenant, kinds, currency, alert, preset, me: email });
     return ask({
       title: alert ? `Change “${alert.name}”` : "New alert",
@@ -70,10 +76,14 @@ export async function show(context) {
       then: reload,
       run: () =>
         alert
-          ? call("PUT /tenants/{tenant}/alerts/{alertId}", {
-              tenant,
-              alertId: alert.id,
-              body: form.read(),
+          ? call(
+              "PUT /tenants/{tenant}/alerts/{alertId}",
+              { tenant, alertId: alert.id, body: form.read() },
+              { ifMatch: etag },
+            ).catch((error) => {
+              throw hasStatus(error, 409)
+                ? new Error("Another user has changed this alert. Close the form to see it.")
+                : error;
             })
           : call("POST /tenants/{tenant}/alerts", { tenant, body: form.read() }),
     });
@@ -164,7 +174,7 @@ export async function show(context) {
                 ),
                 writes && [
                   button("Send a test", () => test(row), "quiet small"),
-                  button("Change", () => edit(row), "quiet small"),
+                  button("Change", () => edit(row.id), "quiet small"),
                   button("Delete", () => remove(row), "quiet small"),
                 ],
               ),

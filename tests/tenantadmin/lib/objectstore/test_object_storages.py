@@ -8,7 +8,6 @@ import sys
 import time
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, ClassVar
-from urllib.parse import urlsplit
 
 import psutil
 import pytest
@@ -108,10 +107,14 @@ def test_an_address_of_another_form_is_refused(url: str) -> None:
 
 
 def test_addresses_name_a_bucket_with_a_prefix_or_a_folder() -> None:
-    assert open_store("s3://bucket").uri("k") == "s3://bucket/k"
-    assert open_store("s3://bucket/a/b/").uri("k") == "s3://bucket/a/b/k"
+    for address, bucket, prefix in (("s3://bucket", "bucket", ""), ("s3://bucket/a/b/", "bucket", "a/b")):
+        remote = open_store(address)
+        assert isinstance(remote, S3Store)
+        assert (remote.bucket_name, remote.location) == (bucket, prefix)
     assert isinstance(open_store("s3://bucket/a"), S3Storage)
-    assert open_store("file:///tmp/a%20b").uri("k") == "/tmp/a b/k"
+    local = open_store("file:///tmp/a%20b")
+    assert isinstance(local, LocalStore)
+    assert local.path("k") == "/tmp/a b/k"
     assert isinstance(open_store("file:///tmp"), FileSystemStorage)
 
 
@@ -385,4 +388,3 @@ def test_a_new_setting_makes_a_new_store(settings: Any, tmp_path: Path) -> None:
     assert default_store() is not first
     save_object(default_store(), "a", b"x")
     assert (tmp_path / "other" / "a").read_bytes() == b"x"
-    assert urlsplit((tmp_path / "other").as_uri()).path == default_store().uri("a")[:-2]
