@@ -1,13 +1,14 @@
 """Reading a warehouse's own history, beside the compaction of the entries that it becomes: processor time.
 
 ``python -m bench history rows=1000000``. The same statements are written in each format. What `show` says
-per entry holds on a busy machine too.
+per entry holds on a busy machine too. With ``own=1`` no two texts are equal: each has a literal of its own.
 """
 
 from __future__ import annotations
 
 import multiprocessing
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
@@ -37,11 +38,11 @@ _WRITERS: Final[dict[Source, Callable[[list[Sent]], bytes]]] = {
 }
 
 
-def main(directory: Path, *, rows: int = 200_000) -> None:
+def main(directory: Path, *, rows: int = 200_000, own: int = 0) -> None:
     table = []
     for source in Source:
         path, store = directory / f"{source}.history", directory / source
-        write_history(path, source, rows=rows)
+        write_history(path, source, rows=rows, with_own_literals=bool(own))
         with multiprocessing.get_context("spawn").Pool(1) as pool:
             # In a process of its own, whose memory is its own.
             read_ms, peak = pool.apply(read_alone, (path, store, source))
@@ -54,11 +55,16 @@ def main(directory: Path, *, rows: int = 200_000) -> None:
     show(f"A history of {rows:,} statements: processor time", "ms", table)
 
 
-def write_history(path: Path, source: Source, *, rows: int) -> None:
+def write_history(path: Path, source: Source, *, rows: int, with_own_literals: bool) -> None:
     """Write statements as a warehouse's own history has them."""
     with path.open("wb") as stream:
         for first in range(0, rows, _PART):
             sent = make_stream(min(_PART, rows - first), seed=first)
+            if with_own_literals:
+                sent = [
+                    replace(one, values=(f"{first + number}", *(one.values or ())[1:]))
+                    for number, one in enumerate(sent)
+                ]
             body = _WRITERS[source](sent)
             if first and source is Source.SNOWFLAKE:
                 body = body.partition(b"\n")[2]

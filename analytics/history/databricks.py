@@ -8,13 +8,26 @@ Source: docs.databricks.com/en/admin/system-tables/query-history, read on 2026-1
 from __future__ import annotations
 
 import json
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
-from analytics.history.rows import BadHistory, Row
-from analytics.history.tables import Clock, Column, read_count, read_flag, read_records, read_text
+from analytics.history.clock import Clock
+from analytics.history.rows import BadHistory, Rows
+from analytics.history.tables import (
+    Column,
+    in_batches,
+    read_counts,
+    read_each,
+    read_executed,
+    read_flag,
+    read_ids,
+    read_records,
+    read_text,
+    read_texts,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
     from analytics.history.rows import Notes, Options
@@ -38,45 +51,68 @@ _COLUMNS: Final = {
 }
 
 
-def read_databricks(path: Path, options: Options, notes: Notes) -> Iterator[Row]:
+def read_databricks(path: Path, options: Options, notes: Notes) -> Iterator[Rows]:
     """Yield the statements of a file. See `analytics.history.rows.Reader`."""
     clock = Clock(path, options.timezone)
-    for number, values in read_records(path, _COLUMNS, what="Databricks", missing=notes.missing):
-        (text, started, statement_id, took, total, user, session, compute) = values[:8]
-        (warehouse, kind, status, cached, client, driver, size) = values[8:]
-        if not text or started is None:
+
+    def make_rows(numbers: Sequence[int], records: Iterable[Sequence[Any]]) -> Rows:
+        columns = [*zip(*records, strict=True)]
+        (text, started, statement_id, took, total, user, session, compute) = columns[:8]
+        (warehouse, kind, status, cached, client, driver, size) = columns[8:]
+        if not all(text) or None in started:
             raise BadHistory(
-                f"{path.name}, row {number}: statement_text or start_time is empty. Texts that are "
+                f"{path.name}, row {numbers[0]}: statement_text or start_time is empty. Texts that are "
                 "encrypted by keys of your own have to be decrypted first."
             )
-        state = str(status or "").upper()
-        has_failed = state not in {"FINISHED", ""}
-        is_cached = read_flag(cached)
-        yield Row(
-            id=read_text(statement_id) or f"{path.name}-{number}",
+        failed = read_each(_has_failed, status)
+        from_cache = read_each(read_flag, cached)
+        return Rows(
+            id=read_ids(statement_id, path, numbers),
             text=text,
-            started_at=clock.read(started, f"row {number}") // 1_000,
-            took_ms=None if has_failed or is_cached else read_count(took),
-            total_ms=read_count(total),
-            user=read_text(user),
-            session=read_text(session),
-            host=read_text(warehouse) or _warehouse_of(compute),
-            kind=read_text(kind) or "",
-            client=read_text(client) or read_text(driver),
-            size=read_count(size),
-            failed=has_failed,
-            from_result_cache=is_cached,
+            started_at=[moment // 1_000 for moment in clock.read_all(started, "row", numbers)],
+            took_ms=read_executed(took, failed, from_cache),
+            total_ms=read_counts(total),
+            user=read_texts(user),
+            session=read_texts(session),
+            host=[
+                one or _warehouse_of(other) for one, other in zip(read_texts(warehouse), compute, strict=True)
+            ],
+            kind=read_texts(kind),
+            client=[one or other for one, other in zip(read_texts(client), read_texts(driver), strict=True)],
+            size=read_counts(size),
+            failed=failed,
+            from_result_cache=from_cache,
         )
+
+    records = read_records(path, _COLUMNS, what="Databricks", missing=notes.missing)
+    yield from in_batches(records, make_rows)
+
+
+def _has_failed(status: Any) -> bool:
+    return str(status or "").upper() not in {"FINISHED", ""}
 
 
 def _warehouse_of(compute: Any) -> str | None:
     """Return the id in ``compute``, which files have as an object or as its JSON."""
     if isinstance(compute, str):
-        try:
-            compute = json.loads(compute)
-        except ValueError:
-            return compute or None
+        return _decode_warehouse(compute)
     if isinstance(compute, dict):
-        found = {str(name).lower(): value for name, value in compute.items()}
-        return read_text(found.get("warehouse_id") or found.get("cluster_id"))
+        warehouse, cluster = _find_names(tuple(compute))
+        return read_text(compute.get(warehouse) or compute.get(cluster))
     return None
+
+
+@lru_cache(1_000)
+def _decode_warehouse(compute: str) -> str | None:
+    try:
+        decoded = json.loads(compute)
+    except ValueError:
+        return compute or None
+    return None if isinstance(decoded, str) else _warehouse_of(decoded)
+
+
+@lru_cache(1_000)
+def _find_names(names: tuple[str, ...]) -> tuple[str | None, str | None]:
+    """Return how an object with these names calls the ids of the warehouse and of the cluster."""
+    found = {name.lower(): name for name in names}
+    return found.get("warehouse_id"), found.get("cluster_id")

@@ -10,10 +10,12 @@ import hashlib
 import hmac
 import json
 import re
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
 from functools import lru_cache
+from itertools import islice, repeat
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -22,17 +24,17 @@ from analytics.history.databricks import read_databricks
 from analytics.history.postgresql import read_postgresql
 from analytics.history.rows import BadHistory, Notes, Options, Source
 from analytics.history.snowflake import read_snowflake
-from analytics.history.standardize import Standardizer
+from analytics.history.standardize import Memory, Standardizer
 from logs.definitions import FAILED, OWN_CACHE, PASSED
 from logs.layout import HOUR_MS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
     from analytics.history.access import Accesses
-    from analytics.history.rows import Reader, Row
-    from analytics.history.standardize import Standardized
+    from analytics.history.rows import Reader, Rows
+    from analytics.history.standardize import Facts
 
 _READERS: Final[dict[Source, Reader]] = {
     Source.SNOWFLAKE: read_snowflake,
@@ -52,6 +54,7 @@ _MINUTE_MS: Final = 60_000
 #: How far ahead the clocks of the warehouse may be.
 _AHEAD_MS: Final = 5 * _MINUTE_MS
 _MAX_EXAMPLES: Final = 3
+_encode: Final = msgspec.json.Encoder().encode
 
 
 class Hashed(StrEnum):
@@ -112,20 +115,6 @@ class Read(msgspec.Struct, rename="camel"):
     missing: dict[str, str] = {}
     examples: list[str] = []
 
-    def count(self, row: Row) -> None:
-        """Count a statement."""
-        self.rows += 1
-        self.result_cache += row.from_result_cache
-        self.failed += row.failed
-        if self.first is None or row.started_at < self.first:
-            self.first = row.started_at
-        if self.last is None or row.started_at > self.last:
-            self.last = row.started_at
-        if row.host is not None and row.warehouse_size is not None:
-            sizes = self.sizes.setdefault(row.host, {})
-            sizes[row.warehouse_size] = sizes.get(row.warehouse_size, 0) + 1
-            self.clusters[row.host] = max(row.cluster, self.clusters.get(row.host, 1))
-
     def add(self, other: Read) -> None:
         """Count what another file has, too."""
         for name in ("rows", "result_cache", "failed", "truncated", "unparsed", "unparsed_ms"):
@@ -177,83 +166,153 @@ def write_entries(
         OSError: a file cannot be read or written.
     """
     notes, read = Notes(), Read()
-    standardize = Standardizer(choices.source)
     hashes = Hashes(choices)
+    known = _Statements(choices, hashes)
     tree = _Tree(directory, digest[:32])
-    encode = msgspec.json.Encoder().encode
-    accessed = choices.accesses.tables if choices.accesses else {}
-    for row in _READERS[choices.source](path, choices.options, notes):
-        if row.started_at > now_ms + _AHEAD_MS:
-            moment = datetime.fromtimestamp(row.started_at / 1000, UTC)
+    for rows in _READERS[choices.source](path, choices.options, notes):
+        if max(rows.started_at) > now_ms + _AHEAD_MS:
+            statement, began_at = next(
+                one for one in zip(rows.id, rows.started_at, strict=True) if one[1] > now_ms + _AHEAD_MS
+            )
+            moment = datetime.fromtimestamp(began_at / 1000, UTC)
             raise BadHistory(
-                f"{path.name}: statement {row.id} began in the future, at {moment:%Y-%m-%d %H:%M} UTC. If "
+                f"{path.name}: statement {statement} began in the future, at {moment:%Y-%m-%d %H:%M} UTC. If "
                 "its times are of another zone, name it: --timezone Europe/Berlin."
             )
-        tree.add(row.started_at, encode(_make_entry(row, choices, standardize, hashes, accessed, read)))
-        if read.rows % 10_000 == 0:
-            yield read
+        statements = known.find(rows)
+        took = [ms if ms is None else min(max(ms, 0), _MAX_TIME_MS) for ms in rows.took_ms]
+        read.add(_count(rows, statements, took))
+        tree.add(rows.started_at, _make_entries(rows, choices.source, hashes, statements, took))
+        yield read
     tree.flush()
     read.missing = {**(choices.accesses.missing if choices.accesses else {}), **notes.missing}
     yield read
 
 
-def _make_entry(
-    row: Row,
-    choices: Choices,
-    standardize: Standardizer,
-    hashes: Hashes,
-    accessed: Mapping[str, tuple[str, ...]],
-    read: Read,
-) -> dict[str, Any]:
-    read.count(row)
-    took = None if row.took_ms is None else min(max(row.took_ms, 0), _MAX_TIME_MS)
-    entry: dict[str, Any] = {
-        "timestamp": row.started_at,
-        "userName": hashes.user(row.user),
-        "responseSize": row.size,
-        "responseTimeMs": row.total_ms,
-        "warehouseExecutionTimeMs": took,
-        "cacheStatus": FAILED[0] if row.failed else PASSED[0],
-        "logId": row.id,
-        "queryId": row.id if choices.source is not Source.POSTGRESQL else None,
-        "sessionId": row.session,
-        "operationType": OWN_CACHE if row.from_result_cache else None,
-        "adapterType": str(choices.source),
-        "serverHostname": row.host,
-        "userAgent": row.client,
-    }
-    if row.truncated or len(row.text) > _MAX_TEXT:
-        # Two statements may be equal up to there.
-        read.truncated += 1
-        entry["statementType"] = row.kind or None
-        return entry
-    found = standardize(row.text, database=row.database, schema=row.schema, parameters=row.parameters)
-    facts = found.facts
-    if not facts.known:
-        read.unparsed += 1
-        read.unparsed_ms += took or 0
-        if len(read.examples) < _MAX_EXAMPLES:
-            read.examples.append(found.text[:200])
-    known = accessed.get(row.id)
-    text, tables = hashes.statement(found, facts.tables if known is None else known)
-    entry |= {
-        "standardizedSql": text,
-        "parameterValues": hashes.literals(found.values),
-        "statementType": row.kind or facts.kind,
-        "isReadOnly": facts.reads,
-        "isDataChange": facts.changes,
-        "isDDL": facts.defines,
-        "hasParameters": found.has_parameters,
-        "hasNonDeterministicFunctions": facts.varies if facts.parsed else None,
-        "tableCount": len(tables) if facts.parsed or known is not None else None,
-        "tables": _as_json(tables) if tables else None,
-    }
-    return entry
+class _Statement(msgspec.Struct, gc=False):
+    """What an entry has of its statement, wherever it ran.
+
+    Attributes:
+        fields: the end of an object of JSON.
+        unknown: its text, if sqlglot does not know what it is.
+    """
+
+    fields: bytes
+    is_cut: bool = False
+    unknown: str | None = None
 
 
-@lru_cache(10_000)
-def _as_json(names: tuple[str, ...]) -> str:
-    return json.dumps(names, ensure_ascii=False)
+class _Statements(Memory[tuple[Any, ...], _Statement]):
+    """Says of each statement what its entry has, of equal ones once."""
+
+    def __init__(self, choices: Choices, hashes: Hashes) -> None:
+        super().__init__()
+        self._standardize = Standardizer(choices.source)
+        self._hashes = hashes
+        self._accessed = choices.accesses.tables if choices.accesses else {}
+        #: The fields before and after the literals.
+        self._shapes: Memory[tuple[Any, ...], tuple[bytes, bytes]] = Memory()
+
+    def find(self, rows: Rows) -> list[_Statement]:
+        """Return what is said of each."""
+        accessed = map(self._accessed.get, rows.id)
+        where = (rows.kind, rows.database, rows.schema, rows.truncated, rows.parameters)
+        return [*map(self.__getitem__, zip(rows.text, *where, accessed, strict=False))]
+
+    def __missing__(self, key: tuple[Any, ...]) -> _Statement:
+        return self.keep(key, self._describe(*key), text=key[0])
+
+    def _describe(self, text: str, kind: str | None, *more: Any) -> _Statement:
+        database, schema, truncated, parameters, accessed = more
+        if truncated or len(text) > _MAX_TEXT:
+            # Two statements may be equal up to there.
+            return _Statement(b"," + _encode({"statementType": kind or None})[1:], is_cut=True)
+        found = self._standardize(text, database=database or "", schema=schema or "", parameters=parameters)
+        key = (found.text, found.facts, found.has_parameters, kind, accessed)
+        shape = self._shapes.get(key)
+        if shape is None:
+            shape = self._shapes.keep(key, self._make_shape(*key), text=found.text)
+        begin, end = shape
+        values = _encode(self._hashes.literals(found.values))
+        return _Statement(begin + values + end, unknown=None if found.facts.known else found.text[:200])
+
+    def _make_shape(self, text: str, facts: Facts, *more: Any) -> tuple[bytes, bytes]:
+        has_parameters, kind, accessed = more
+        text, tables = self._hashes.statement(text, facts.tables, accessed)
+        begin = {"standardizedSql": text}
+        end = {
+            "statementType": kind or facts.kind,
+            "isReadOnly": facts.reads,
+            "isDataChange": facts.changes,
+            "isDDL": facts.defines,
+            "hasParameters": has_parameters,
+            "hasNonDeterministicFunctions": facts.varies if facts.parsed else None,
+            "tableCount": len(tables) if facts.parsed or accessed is not None else None,
+            "tables": json.dumps(tables, ensure_ascii=False) if tables else None,
+        }
+        return b',%b,"parameterValues":' % _encode(begin)[1:-1], b"," + _encode(end)[1:]
+
+
+#: The fields of an entry that are not of its statement alone.
+_Entry = msgspec.defstruct(
+    "_Entry",
+    [
+        *("timestamp", "userName", "responseSize", "responseTimeMs", "warehouseExecutionTimeMs"),
+        *("cacheStatus", "logId", "queryId", "sessionId", "operationType"),
+        *("adapterType", "serverHostname", "userAgent"),
+    ],
+    gc=False,
+)
+
+
+def _make_entries(
+    rows: Rows, source: Source, hashes: Hashes, statements: Iterable[_Statement], took: Iterable[int | None]
+) -> list[bytes]:
+    """Return lines of JSON."""
+    entries = map(
+        _Entry,
+        rows.started_at,
+        map(hashes.user, rows.user),
+        rows.size,
+        rows.total_ms,
+        took,
+        [FAILED[0] if failed else PASSED[0] for failed in rows.failed],
+        rows.id,
+        repeat(None) if source is Source.POSTGRESQL else rows.id,
+        rows.session,
+        (OWN_CACHE if cached else None for cached in rows.from_result_cache),
+        repeat(str(source)),
+        rows.host,
+        rows.client,
+    )
+    return [
+        begin[:-1] + statement.fields
+        for begin, statement in zip(map(_encode, entries), statements, strict=True)
+    ]
+
+
+def _count(rows: Rows, statements: Sequence[_Statement], took: Sequence[int | None]) -> Read:
+    sizes: dict[str, dict[str, int]] = {}
+    clusters: dict[str, int] = {}
+    used = islice(zip(rows.host, rows.warehouse_size, rows.cluster, strict=False), len(rows.id))
+    for (host, size, cluster), count in Counter(used).items():
+        if host is not None and size is not None:
+            sizes.setdefault(host, Counter())[size] += count
+            clusters[host] = max(cluster, clusters.get(host, 1))
+    unknown = [place for place, one in enumerate(statements) if one.unknown is not None]
+    return Read(
+        rows=len(rows.id),
+        result_cache=sum(islice(rows.from_result_cache, len(rows.id))),
+        failed=sum(rows.failed),
+        truncated=sum(one.is_cut for one in statements),
+        unparsed=len(unknown),
+        unparsed_ms=sum(took[place] or 0 for place in unknown),
+        first=min(rows.started_at),
+        last=max(rows.started_at),
+        sizes=sizes,
+        clusters=clusters,
+        examples=[statements[place].unknown or "" for place in unknown[:_MAX_EXAMPLES]],
+    )
 
 
 class Hashes:
@@ -265,16 +324,21 @@ class Hashes:
         self._tables = Hashed.TABLES in choices.hashed
         self._literals = Hashed.LITERALS in choices.hashed
         self._hash = lru_cache(100_000)(self._make)
-        self._statement = lru_cache(20_000)(self._replace_tables)
 
     def user(self, name: str | None) -> str | None:
         return f"user-{self._hash(name)}" if name is not None and self._users else name
 
-    def statement(self, found: Standardized, tables: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
-        """Return a statement and its tables. The words of SQL and the names of columns stay."""
-        if not self._tables:
-            return found.text, tables
-        return self._statement(found.text, found.facts.tables, tables)
+    def statement(
+        self, text: str, named: tuple[str, ...], accessed: tuple[str, ...] | None
+    ) -> tuple[str, tuple[str, ...]]:
+        """Return a statement and its tables. The words of SQL and the names of columns stay.
+
+        Args:
+            named: the tables in the text.
+            accessed: its tables in place of these, if they are known.
+        """
+        tables = named if accessed is None else accessed
+        return self._replace_tables(text, named, tables) if self._tables else (text, tables)
 
     def literals(self, values: str) -> str:
         """Return the literals as JSON. Equal ones stay equal."""
@@ -310,14 +374,15 @@ class _Tree:
 
     def __init__(self, directory: Path, name: str) -> None:
         self._directory, self._name = directory / "logs", name
-        self._waiting: dict[int, list[bytes]] = {}
+        self._waiting: defaultdict[int, list[bytes]] = defaultdict(list)
         self._bytes = 0
         #: By hour, the number of its last file and how large it is.
         self._files: dict[int, tuple[int, int]] = {}
 
-    def add(self, moment: int, line: bytes) -> None:
-        self._waiting.setdefault(moment // HOUR_MS, []).append(line)
-        self._bytes += len(line)
+    def add(self, moments: Iterable[int], lines: Sequence[bytes]) -> None:
+        for moment, line in zip(moments, lines, strict=True):
+            self._waiting[moment // HOUR_MS].append(line)
+        self._bytes += sum(map(len, lines))
         if self._bytes > _WAITING:
             self.flush()
 

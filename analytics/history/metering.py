@@ -24,8 +24,9 @@ from decimal import Decimal, InvalidOperation
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from analytics.history.clock import Clock
 from analytics.history.rows import BadHistory, Source
-from analytics.history.tables import Clock, Column, read_count, read_records, read_text
+from analytics.history.tables import Column, read_count, read_records, read_text
 from logs.layout import DAY_MS
 
 if TYPE_CHECKING:

@@ -11,22 +11,32 @@ from __future__ import annotations
 
 import csv
 import re
+from functools import lru_cache
+from itertools import chain, repeat
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
-from analytics.history.rows import DEFAULT_HOST, BadHistory, Row
-from analytics.history.tables import CSVLOG_COLUMNS, Clock, looks_like, open_text, unchanging
+from analytics.history.clock import Clock
+from analytics.history.rows import DEFAULT_HOST, BadHistory, Rows
+from analytics.history.tables import (
+    CSVLOG_COLUMNS,
+    in_batches,
+    looks_like,
+    open_text,
+    refusing_damage,
+    unchanging,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
     from analytics.history.rows import Notes, Options
 
 _FAILURES: Final = frozenset({"ERROR", "FATAL", "PANIC"})
-_DURATION: Final = re.compile(r"duration: (\d+(?:\.\d+)?) ms")
-_STEP: Final = re.compile(r"(?:statement|execute (?P<name>[^:]*)|(?P<other>parse|bind) [^:]*): ")
+#: A duration, and what took it or begins. Both may be absent.
+_BEGIN: Final = re.compile(r"(?:duration: (\d+(?:\.\d+)?) ms\s*)?(?:(statement|execute (?P<name>[^:]*)): )?")
 #: A portal that is fetched from again is no new request.
 _FETCH: Final = "fetch from "
 _PLAN: Final = re.compile(
@@ -51,135 +61,129 @@ class _Line(NamedTuple):
     query: str
 
 
-class _Started(NamedTuple):
-    """A statement of a session that may get its duration by the next line, or be logged again."""
+class _Found(NamedTuple):
+    """The text of a statement, how long it took, None if unknown, and its parameters."""
 
-    line: _Line
     text: str
-    parameters: list[str | None] | None
     took_us: int | None
+    parameters: tuple[str | None, ...] | None
 
 
-def read_postgresql(path: Path, options: Options, notes: Notes) -> Iterator[Row]:  # noqa: ARG001
+#: A statement, and the line that ends it, or began it if no other did.
+_Statement = tuple[_Line, _Found]
+
+
+def read_postgresql(path: Path, options: Options, notes: Notes) -> Iterator[Rows]:  # noqa: ARG001
     """Yield the statements of a log. See `analytics.history.rows.Reader`."""
-    statements = _Statements(Clock(path, options.timezone), options.host)
-    with unchanging(path):
-        for line in _read_lines(path, options):
-            yield from statements.read(line)
-        yield from statements.end()
+    clock, host = Clock(path, options.timezone), options.host
+    # Sessions of two servers may have one id.
+    prefix = "" if host == DEFAULT_HOST else f"{host}/"
 
-
-class _Statements:
-    """Makes statements of lines. A statement may need two lines of its session."""
-
-    def __init__(self, clock: Clock, host: str) -> None:
-        self._clock, self._host = clock, host
-        # Sessions of two servers may have one id.
-        self._prefix = "" if host == DEFAULT_HOST else f"{host}/"
-        self._waiting: dict[str, _Started] = {}
-
-    def read(self, line: _Line) -> Iterator[Row]:
-        """Yield the statements that a line ends."""
-        before = self._waiting.pop(line.session, None)
-        if line.severity in _FAILURES:
-            yield from self._fail(line, before)
-            return
-        duration = _DURATION.match(line.message)
-        rest = line.message[duration.end() :].lstrip() if duration else line.message
-        took_us = _as_us(duration[1]) if duration else None
-        step = _STEP.match(rest)
-        if step is not None and not step["other"]:
-            is_fetch = (step["name"] or "").startswith(_FETCH)
-            yield from self._step(line, before, rest[step.end() :], took_us, is_fetch=is_fetch)
-        elif duration and not rest and before is not None and before.took_us is None:
-            yield self._make(line, before.text, took_us, before.parameters)
-        elif duration and (plan := _PLAN.match(rest)):
-            yield from self._flush(before, only_planned=True)
-            parameters = _read_parameters(plan[2] or "")
-            self._waiting[line.session] = _Started(line, plan[1].strip(), parameters, took_us)
-        elif before is not None and before.took_us is None:
-            # The lines of parsing and binding are between a statement and its duration.
-            self._waiting[line.session] = before
-        else:
-            yield from self._flush(before)
-
-    def end(self) -> Iterator[Row]:
-        """Yield the statements that no line followed."""
-        for started in self._waiting.values():
-            yield from self._flush(started)
-
-    def _flush(self, started: _Started | None, *, only_planned: bool = False) -> Iterator[Row]:
-        """Yield a statement of which only the plan was logged, or only the text."""
-        if started is not None and not (only_planned and started.took_us is None):
-            yield self._make(started.line, started.text, started.took_us, started.parameters)
-
-    def _fail(self, line: _Line, before: _Started | None) -> Iterator[Row]:
-        # The text that was logged before is of the statement that failed.
-        yield from self._flush(before, only_planned=True)
-        if line.query:
-            yield self._make(line, line.query, None, _read_parameters(line.detail))
-
-    def _step(
-        self, line: _Line, before: _Started | None, text: str, took_us: int | None, *, is_fetch: bool
-    ) -> Iterator[Row]:
-        # Otherwise it is logged twice, with its plan and without.
-        if before is not None and (before.took_us is None or before.text != text.strip()):
-            yield from self._flush(before)
-        if is_fetch:
-            return
-        parameters = _read_parameters(line.detail)
-        if took_us is None:
-            self._waiting[line.session] = _Started(line, text, parameters, None)
-        else:
-            yield self._make(line, text, took_us, parameters)
-
-    def _make(self, line: _Line, text: str, took_us: int | None, parameters: list[str | None] | None) -> Row:
-        ended_us = self._clock.read(line.time, f"line {line.number}")
-        took_ms = None if took_us is None else (took_us + 500) // 1_000
-        return Row(
-            id=f"{self._prefix}{line.session}/{line.line}",
-            text=text,
-            started_at=(ended_us - (took_us or 0)) // 1_000,
+    def make_rows(lines: Sequence[_Line], found: Iterable[Sequence[Any]]) -> Rows:
+        texts, took_us, parameters = zip(*found, strict=True)
+        columns = [*zip(*lines, strict=True)]
+        (numbers, times, users, databases, sessions, places, applications, severities) = columns[:8]
+        took_ms = [us if us is None else (us + 500) // 1_000 for us in took_us]
+        ended = clock.read_all(times, "line", numbers)
+        return Rows(
+            id=[f"{prefix}{session}/{place}" for session, place in zip(sessions, places, strict=True)],
+            text=texts,
+            started_at=[(end - (us or 0)) // 1_000 for end, us in zip(ended, took_us, strict=True)],
             took_ms=took_ms,
             total_ms=took_ms,
-            user=line.user,
-            session=line.session,
-            host=self._host,
-            database=line.database,
-            client=line.application,
-            failed=line.severity in _FAILURES,
+            user=users,
+            session=sessions,
+            host=repeat(host),
+            client=applications,
+            database=databases,
+            failed=[severity in _FAILURES for severity in severities],
             parameters=parameters,
         )
 
+    with unchanging(path):
+        yield from in_batches(_find_statements(_read_lines(path, options)), make_rows)
 
+
+def _find_statements(lines: Iterable[_Line]) -> Iterator[_Statement]:
+    """Yield the statements of lines. One may need two lines of its session."""
+    #: By session, a statement that may get its duration by the next line, or be logged again.
+    waiting: dict[str, _Statement] = {}
+    for line in lines:
+        session = line.session
+        before = waiting.pop(session, None)
+        if line.severity in _FAILURES:
+            yield from _fail(line, before)
+            continue
+        _, ms, step, name, rest = _BEGIN.split(line.message, 1)
+        took_us = _as_us(ms) if ms else None
+        if step:
+            # Otherwise it is logged twice, with its plan and without.
+            if before is not None and (before[1].took_us is None or before[1].text != rest.strip()):
+                yield from _flush(before)
+            if name and name.startswith(_FETCH):
+                continue
+            found = _Found(rest, took_us, _read_parameters(line.detail))
+            if took_us is None:
+                waiting[session] = line, found
+            else:
+                yield line, found
+            continue
+        if ms and not rest and before is not None and before[1].took_us is None:
+            yield line, before[1]._replace(took_us=took_us)
+        elif ms and (plan := _PLAN.match(rest)):
+            yield from _flush(before, only_planned=True)
+            waiting[session] = line, _Found(plan[1].strip(), took_us, _read_parameters(plan[2] or ""))
+        elif before is not None and before[1].took_us is None:
+            # The lines of parsing and binding are between a statement and its duration.
+            waiting[session] = before
+        else:
+            yield from _flush(before)
+    # No line followed these.
+    yield from chain.from_iterable(map(_flush, waiting.values()))
+
+
+def _fail(line: _Line, before: _Statement | None) -> Iterator[_Statement]:
+    # The text that was logged before is of the statement that failed.
+    yield from _flush(before, only_planned=True)
+    if line.query:
+        yield line, _Found(line.query, None, _read_parameters(line.detail))
+
+
+def _flush(statement: _Statement | None, *, only_planned: bool = False) -> Iterator[_Statement]:
+    """Yield a statement of which only the plan was logged, or only the text."""
+    if statement is not None and not (only_planned and statement[1].took_us is None):
+        yield statement
+
+
+@lru_cache(65_536)
 def _as_us(ms: str) -> int:
     whole, _, part = ms.partition(".")
     return int(whole) * 1_000 + int(part.ljust(3, "0")[:3])
 
 
-def _read_parameters(detail: str) -> list[str | None] | None:
+def _read_parameters(detail: str) -> tuple[str | None, ...] | None:
     """Return the values in a DETAIL; None if it has none."""
+    if not detail:
+        return None
     found = {
         int(number): None if value == "NULL" else value[1:-1].replace("''", "'")
         for number, value in _PARAMETER.findall(detail)
     }
-    return [found.get(number) for number in range(1, max(found) + 1)] if found else None
+    return tuple(found.get(number) for number in range(1, max(found) + 1)) if found else None
 
 
 def _read_lines(path: Path, options: Options) -> Iterator[_Line]:
-    with open_text(path) as stream:
-        head = stream.read(64 << 10)
-    if not head:
-        raise BadHistory(f"{path.name} is empty. Export the log of other days.")
-    try:
+    with refusing_damage(path):
+        with open_text(path) as stream:
+            head = stream.read(64 << 10)
+        if not head:
+            raise BadHistory(f"{path.name} is empty. Export the log of other days.")
         if options.log_line_prefix:
             yield from _read_text(path, options.log_line_prefix)
         elif head.lstrip().startswith("{"):
             yield from _read_jsonlog(path)
         else:
             yield from _read_csvlog(path)
-    except UnicodeDecodeError as error:
-        raise BadHistory(f"{path.name} is not UTF-8 ({error.reason}). Convert it with iconv.") from error
 
 
 def _read_csvlog(path: Path) -> Iterator[_Line]:
@@ -191,17 +195,17 @@ def _read_csvlog(path: Path) -> Iterator[_Line]:
                 if len(record) < CSVLOG_COLUMNS:
                     raise BadHistory(_explain_no_csvlog(path, number, record))
                 yield _Line(
-                    number=number,
-                    time=record[0],
-                    user=record[1] or None,
-                    database=record[2],
-                    session=record[5],
-                    line=record[6],
-                    application=record[22] or None,
-                    severity=record[11],
-                    message=record[13],
-                    detail=record[14],
-                    query=record[19],
+                    number,
+                    record[0],
+                    record[1] or None,
+                    record[2],
+                    record[5],
+                    record[6],
+                    record[22] or None,
+                    record[11],
+                    record[13],
+                    record[14],
+                    record[19],
                 )
         except csv.Error as error:
             raise BadHistory(

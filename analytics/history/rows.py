@@ -1,13 +1,14 @@
-"""One statement of a history, in the same words for all sources, and what is wrong with a history."""
+"""The statements of a history, in the same words for all sources, and what is wrong with a history."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from itertools import repeat
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
 
@@ -27,8 +28,10 @@ class Source(StrEnum):
     POSTGRESQL = "postgresql"
 
 
-class Row(NamedTuple):
-    """A statement that ran. Times are in ms, `started_at` is epoch ms.
+class Rows(NamedTuple):
+    """Statements that ran, by column, in the order of the file. Times are in ms, `started_at` is epoch ms.
+
+    A column that a source does not have is endless.
 
     Attributes:
         took_ms: how long the warehouse executed it; None if unknown or not executed.
@@ -36,32 +39,32 @@ class Row(NamedTuple):
         host: the warehouse that ran it.
         database, schema: of the session. They complete shorter names of tables.
         warehouse_size, cluster: the size of the warehouse, and the number of its cluster.
-        kind: the type of the statement as the source writes it; empty if it does not.
+        kind: the type of the statement as the source writes it.
         failed: it failed or was cancelled.
         from_result_cache: the warehouse's own cache of results answered it.
         truncated: the source cut the text.
         parameters: the values of ``$1``, ``$2`` and so on; None if the source does not tell them.
     """
 
-    id: str
-    text: str
-    started_at: int
-    took_ms: int | None = None
-    total_ms: int | None = None
-    user: str | None = None
-    session: str | None = None
-    host: str | None = None
-    database: str = ""
-    schema: str = ""
-    kind: str = ""
-    client: str | None = None
-    size: int | None = None
-    warehouse_size: str | None = None
-    cluster: int = 1
-    failed: bool = False
-    from_result_cache: bool = False
-    truncated: bool = False
-    parameters: Sequence[str | None] | None = None
+    id: Sequence[str]
+    text: Sequence[str]
+    started_at: Sequence[int]
+    took_ms: Sequence[int | None]
+    total_ms: Iterable[int | None]
+    user: Iterable[str | None]
+    session: Iterable[str | None]
+    host: Iterable[str | None]
+    client: Iterable[str | None]
+    failed: Sequence[bool]
+    database: Iterable[str | None] = repeat(None)
+    schema: Iterable[str | None] = repeat(None)
+    kind: Iterable[str | None] = repeat(None)
+    size: Iterable[int | None] = repeat(None)
+    warehouse_size: Iterable[str | None] = repeat(None)
+    cluster: Iterable[int] = repeat(1)
+    from_result_cache: Iterable[bool] = repeat(object=False)
+    truncated: Iterable[bool] = repeat(object=False)
+    parameters: Iterable[tuple[str | None, ...] | None] = repeat(None)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -93,8 +96,8 @@ class Notes:
 class Reader(Protocol):
     """Reads one file of a source."""
 
-    def __call__(self, path: Path, options: Options, notes: Notes, /) -> Iterator[Row]:
-        """Yield the statements of a file in its order.
+    def __call__(self, path: Path, options: Options, notes: Notes, /) -> Iterator[Rows]:
+        """Yield the statements of a file, many at a time.
 
         Raises:
             BadHistory: the file is not a history of this source, or is damaged.

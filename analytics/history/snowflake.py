@@ -9,13 +9,24 @@ Source: docs.snowflake.com/en/sql-reference/account-usage/query_history, read on
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from analytics.history.rows import BadHistory, Row
-from analytics.history.tables import Clock, Column, read_count, read_records, read_text
+from analytics.history.clock import Clock
+from analytics.history.rows import BadHistory, Rows
+from analytics.history.tables import (
+    Column,
+    in_batches,
+    read_count,
+    read_counts,
+    read_each,
+    read_executed,
+    read_ids,
+    read_records,
+    read_texts,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
     from analytics.history.rows import Notes, Options
@@ -42,42 +53,55 @@ _COLUMNS: Final = {
 }
 
 
-def read_snowflake(path: Path, options: Options, notes: Notes) -> Iterator[Row]:
+def read_snowflake(path: Path, options: Options, notes: Notes) -> Iterator[Rows]:
     """Yield the queries of a file. See `analytics.history.rows.Reader`."""
     clock = Clock(path, options.timezone)
-    for number, values in read_records(path, _COLUMNS, what="Snowflake", missing=notes.missing):
-        (text, started, query_id, took, total, user, session, warehouse, size) = values[:9]
-        (database, schema, kind, status, size_bytes, scanned, cluster, client) = values[9:]
-        if not text or started is None:
+
+    def make_rows(numbers: Sequence[int], records: Iterable[Sequence[Any]]) -> Rows:
+        columns = [*zip(*records, strict=True)]
+        (text, started, query_id, took, total, user, session, warehouse, size) = columns[:9]
+        (database, schema, kind, status, size_bytes, scanned, cluster, client) = columns[9:]
+        if not all(text) or None in started:
             raise BadHistory(
-                f"{path.name}, row {number}: QUERY_TEXT or START_TIME is empty. Read the view with a role "
-                "that may see both, such as ACCOUNTADMIN."
+                f"{path.name}, row {numbers[0]}: QUERY_TEXT or START_TIME is empty. Read the view with a "
+                "role that may see both, such as ACCOUNTADMIN."
             )
-        has_failed = str(status or "SUCCESS").upper() != "SUCCESS"
-        is_cached = (
-            not has_failed
-            and str(kind or "SELECT").upper() == "SELECT"
-            and "warehouse_size" not in notes.missing
-            and not size
-            and not read_count(scanned)
-        )
-        yield Row(
-            id=read_text(query_id) or f"{path.name}-{number}",
+        failed = read_each(_has_failed, status)
+        has_sizes = "warehouse_size" not in notes.missing
+        cached = [
+            has_sizes and not (has_failed or one_size or not is_select or read_count(one_scanned))
+            for has_failed, one_size, is_select, one_scanned in zip(
+                failed, size, read_each(_is_select, kind), scanned, strict=True
+            )
+        ]
+        return Rows(
+            id=read_ids(query_id, path, numbers),
             text=text,
-            started_at=clock.read(started, f"row {number}") // 1_000,
-            took_ms=None if has_failed or is_cached else read_count(took),
-            total_ms=read_count(total),
-            user=read_text(user),
-            session=read_text(session),
-            host=read_text(warehouse),
-            database=read_text(database) or "",
-            schema=read_text(schema) or "",
-            kind=read_text(kind) or "",
-            client=read_text(client),
-            size=read_count(size_bytes),
-            warehouse_size=read_text(size),
-            cluster=read_count(cluster) or 1,
-            failed=has_failed,
-            from_result_cache=is_cached,
-            truncated=len(text) >= _MAX_TEXT,
+            started_at=[moment // 1_000 for moment in clock.read_all(started, "row", numbers)],
+            took_ms=read_executed(took, failed, cached),
+            total_ms=read_counts(total),
+            user=read_texts(user),
+            session=read_texts(session),
+            host=read_texts(warehouse),
+            database=read_texts(database),
+            schema=read_texts(schema),
+            kind=read_texts(kind),
+            client=read_texts(client),
+            size=read_counts(size_bytes),
+            warehouse_size=read_texts(size),
+            cluster=[count or 1 for count in read_counts(cluster)],
+            failed=failed,
+            from_result_cache=cached,
+            truncated=[len(one) >= _MAX_TEXT for one in text],
         )
+
+    records = read_records(path, _COLUMNS, what="Snowflake", missing=notes.missing)
+    yield from in_batches(records, make_rows)
+
+
+def _has_failed(status: Any) -> bool:
+    return str(status or "SUCCESS").upper() != "SUCCESS"
+
+
+def _is_select(kind: Any) -> bool:
+    return str(kind or "SELECT").upper() == "SELECT"

@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import logging
 import re
-from collections import OrderedDict
 from itertools import pairwise
 from json.encoder import encode_basestring as _quote
-from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
+import msgspec
 from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import SqlglotError
@@ -69,9 +69,11 @@ _DEFINES: Final = (exp.Create, exp.Drop, exp.Alter, exp.Comment)
 _READS: Final = (exp.Query, exp.Show, exp.Describe)
 #: What follows these is one token to sqlglot, as if it was a literal.
 _WHOLE: Final = frozenset({"SHOW", "FETCH"})
-#: The most statements that are remembered, and the most characters of one that is.
-_REMEMBERED: Final = 20_000
-_MAX_REMEMBERED: Final = 20_000
+#: The bytes that a memory holds, and about as many of each thing beside its text.
+_ROOM: Final = 32 << 20
+_OVERHEAD: Final = 500
+#: The most characters of a statement that later ones are compared with.
+_MAX_COMPARED: Final = 20_000
 #: Longer texts are kept as they are: sqlglot would take seconds for each.
 _MAX_PARSED: Final = 100_000
 
@@ -100,7 +102,7 @@ _NO_QUERY: Final = Facts(
 )
 
 
-class Standardized(NamedTuple):
+class Standardized(msgspec.Struct, frozen=True, gc=False):
     """A statement without literals.
 
     Attributes:
@@ -114,9 +116,9 @@ class Standardized(NamedTuple):
     has_parameters: bool | None
 
 
-class _Tokens(NamedTuple):
+class _Tokens(msgspec.Struct, frozen=True, gc=False):
     text: str
-    values: tuple[str, ...]
+    values: str
     has_parameters: bool
 
 
@@ -124,13 +126,18 @@ _Key = TypeVar("_Key", bound="Hashable")
 _Value = TypeVar("_Value")
 
 
-class _Memory(OrderedDict[_Key, _Value], Generic[_Key, _Value]):
-    """Forgets the oldest of too many."""
+class Memory(dict[_Key, _Value]):
+    """Remembers what was found of texts, as long as there is room. Then it begins anew."""
 
-    def keep(self, key: _Key, value: _Value) -> _Value:
+    _bytes = 0
+
+    def keep(self, key: _Key, value: _Value, *, text: str) -> _Value:
+        """Remember a value, which is about twice as large as a text, and return it."""
+        self._bytes += 3 * len(text) + _OVERHEAD
+        if self._bytes > _ROOM:
+            self.clear()
+            self._bytes = 0
         self[key] = value
-        if len(self) > _REMEMBERED:
-            self.popitem(last=False)
         return value
 
 
@@ -142,8 +149,8 @@ class Standardizer:
         self._source = source
         self._warehouse = Warehouse(source)
         #: By text without literals, what one like it is; None if only sqlglot finds its literals.
-        self._templates: _Memory[str, _Tokens | None] = _Memory()
-        self._facts: _Memory[tuple[str, str, str], Facts] = _Memory()
+        self._templates: Memory[str, _Tokens | None] = Memory()
+        self._facts: Memory[tuple[str, str, str], Facts] = Memory()
 
     def __call__(
         self,
@@ -166,27 +173,26 @@ class Standardizer:
         key = (tokens.text, database, schema)
         facts = self._facts.get(key)
         if facts is None:
-            facts = self._facts.keep(key, self._read(text, *key))
+            facts = self._facts.keep(key, self._read(text, *key), text=text)
         if not facts.parsed:
             # The literals of what is not understood may be no literals.
             return Standardized(_keep(text), "[]", facts, tokens.has_parameters)
-        return Standardized(tokens.text, f"[{', '.join(tokens.values)}]", facts, tokens.has_parameters)
+        return Standardized(tokens.text, tokens.values, facts, tokens.has_parameters)
 
     def _split(self, text: str, parameters: Sequence[str | None] | None) -> _Tokens | None:
         """Return the text without literals, and these as JSON; None if sqlglot finds no tokens."""
-        guess = None if parameters or len(text) > _MAX_REMEMBERED else _guess(text, self._source)
-        if guess is not None and guess.text in self._templates:
-            template = self._templates[guess.text]
-            if template is not None:
-                return template._replace(values=guess.values)
+        guess = None if parameters or len(text) > _MAX_COMPARED else _guess(text, self._source)
+        if guess is not None and (template := self._templates.get(guess[0])) is not None:
+            return _Tokens(template.text, guess[1], template.has_parameters)
         try:
             found = self._dialect.tokenize(text)
         except SqlglotError:
             return None
         has_parameters = _has_parameters([token.token_type for token in found], self._source)
-        tokens = _without_literals(text, found, parameters)._replace(has_parameters=has_parameters)
+        tokens = _Tokens(*_without_literals(text, found, parameters), has_parameters)
         if guess is not None:
-            self._templates.keep(guess.text, tokens if tokens.values == guess.values else None)
+            template = tokens if tokens.values == guess[1] else None
+            self._templates.keep(guess[0], template, text=text)
         return tokens
 
     def _read(self, text: str, standard: str, database: str, schema: str) -> Facts:
@@ -247,7 +253,9 @@ _INNER: Final = re.compile(
 )
 
 
-def _without_literals(text: str, tokens: Sequence[Token], parameters: Sequence[str | None] | None) -> _Tokens:
+def _without_literals(
+    text: str, tokens: Sequence[Token], parameters: Sequence[str | None] | None
+) -> tuple[str, str]:
     """Return the text of tokens with one ``?`` for each literal, and the literals as JSON."""
     while tokens and tokens[-1].token_type is TokenType.SEMICOLON:
         tokens = tokens[:-1]
@@ -283,7 +291,7 @@ def _without_literals(text: str, tokens: Sequence[Token], parameters: Sequence[s
         if kind is not TokenType.COLON:
             before = kind
         end = token.end
-    return _Tokens("".join(pieces), tuple(values), has_parameters=False)
+    return "".join(pieces), f"[{', '.join(values)}]"
 
 
 def _has_parameters(kinds: Sequence[TokenType], source: Source) -> bool:
@@ -388,19 +396,22 @@ def _names(expressions: Sequence[exp.Expr]) -> set[str]:
     return {expression.alias.casefold() for expression in expressions}
 
 
-#: Texts, numbers, comments, white space other than one space, and names in quotes, which stay.
+#: Texts, numbers, comments, white space other than one space, and names in quotes, which stay. First comes
+#: what they begin with, by which `re` finds the next one at once; then is asked what it was.
 _LITERAL: Final = r"""
-    (?<![\w'$@&])'({text})'(?!')
-    | (?<![\w.$:@"'])(\d+(?:\.\d+)?)(?![\w.$])
-    | ({comment}/\*(?!\+)(?s:.*?)\*/|--[^\n]*|\s{{2,}}|[\t\r\n\f\v])
-    | "(?:[^"]|"")*"|`[^`]*`
+    ['"`\d\s/-](?:
+        (?<=')(?<![\w'$@&]')(?P<text>{text})'(?!')
+        | (?<=\d)(?<![\w.$:@"']\d)\d*(?:\.\d+)?(?![\w.$])(?P<number>)
+        | (?:{comment}(?<=/)\*(?!\+)(?s:.*?)\*/|(?<=-)-[^\n]*|(?<=\s)\s+|(?<=[\t\r\n\f\v]))(?P<space>)
+        | (?<=")[^"]*(?:""[^"]*)*"|(?<=`)[^`]*`
+    )
 """
 _LITERAL_PATTERNS: Final = {
     source: re.compile(_LITERAL.format(text=text, comment=comment), re.VERBOSE | re.ASCII)
     for source, text, comment in (
-        (Source.SNOWFLAKE, "(?:[^']|'')*", r"//[^\n]*|"),
-        (Source.DATABRICKS, r"(?:[^'\\]|\\')*", ""),
-        (Source.POSTGRESQL, "(?:[^']|'')*", ""),
+        (Source.SNOWFLAKE, "[^']*(?:''[^']*)*", r"(?<=/)/[^\n]*|"),
+        (Source.DATABRICKS, r"[^'\\]*(?:\\'[^'\\]*)*", ""),
+        (Source.POSTGRESQL, "[^']*(?:''[^']*)*", ""),
     )
 }
 #: What makes the end of a text or a comment a matter of the dialect.
@@ -415,7 +426,7 @@ _UNCLEAR: Final = {
 _QUOTE_IN: Final = {Source.SNOWFLAKE: "''", Source.DATABRICKS: "\\'", Source.POSTGRESQL: "''"}
 
 
-def _guess(text: str, source: Source) -> _Tokens | None:
+def _guess(text: str, source: Source) -> tuple[str, str] | None:
     """Return the text and the literals as `_without_literals`, but for the spaces; None if it is unclear.
 
     Marks that no text has stand for literals.
@@ -426,14 +437,15 @@ def _guess(text: str, source: Source) -> _Tokens | None:
     quote = _QUOTE_IN[source]
 
     def mark(match: re.Match[str]) -> str:
-        string, number, space = match.groups()
-        if string is not None:
-            values.append(_quote(string.replace(quote, "'")))
+        found = match.lastgroup
+        if found == "text":
+            values.append(_quote(match[1].replace(quote, "'")))
             return "\0"
-        if number is not None:
+        written = match[0]
+        if found == "number":
             # With a zero in front it is no number of JSON.
-            values.append((_number(number) or "") if number[0] == "0" else number)
+            values.append((_number(written) or "") if written[0] == "0" else written)
             return "\0\0"
-        return match[0] if space is None else " "
+        return " " if found == "space" else written
 
-    return _Tokens(_LITERAL_PATTERNS[source].sub(mark, text), tuple(values), has_parameters=False)
+    return _LITERAL_PATTERNS[source].sub(mark, text), f"[{', '.join(values)}]"

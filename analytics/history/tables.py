@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import csv
 import gzip
-import re
+import zlib
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import lru_cache
-from typing import IO, TYPE_CHECKING, Any, Final
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from operator import itemgetter
+from types import NoneType
+from typing import IO, TYPE_CHECKING, Any, Final, TypeVar
 
 import duckdb
 import msgspec
@@ -24,15 +24,26 @@ from analytics.history.rows import BadHistory
 from logs.quoting import quote_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from analytics.history.rows import Rows
+
 _GZIP: Final = b"\x1f\x8b"
+_GZIP_ERRORS: Final = (EOFError, gzip.BadGzipFile, zlib.error)
 _PARQUET: Final = b"PAR1"
 #: The most bytes of one value of CSV and of one record of JSON.
 _MAX_VALUE: Final = 64 << 20
-_BATCH_ROWS: Final = 2_000
+#: Rows that Arrow reads at a time.
+_ARROW_ROWS: Final = 2_000
+#: Rows that are read by column at a time, and the characters of their texts. With more rows, Python's
+#: garbage collector would search all of them.
+_BATCH_ROWS: Final = 250
+_BATCH_CHARS: Final = 16 << 20
 csv.field_size_limit(_MAX_VALUE)
+
+_Item = TypeVar("_Item")
+_Found = TypeVar("_Found")
 
 #: A column that only this source has, to say what a file looks like.
 _MARKS: Final = {
@@ -85,6 +96,23 @@ def unchanging(path: Path) -> Iterator[None]:
         raise BadHistory(f"{path.name} changed while it was read. Copy it, and give the copy.")
 
 
+@contextmanager
+def refusing_damage(path: Path) -> Iterator[None]:
+    """Refuse a file that cannot be unpacked, or is not UTF-8.
+
+    Raises:
+        BadHistory: it is.
+    """
+    try:
+        yield
+    except UnicodeDecodeError as error:
+        raise BadHistory(
+            f"{path.name} is not UTF-8 ({error.reason}). Export it as UTF-8, or convert it with iconv."
+        ) from error
+    except _GZIP_ERRORS as error:
+        raise BadHistory(f"{path.name}: gzip cannot unpack it: {error}. Copy it again.") from error
+
+
 def open_text(path: Path) -> IO[str]:
     """Open a text in UTF-8, with or without a byte order mark, also compressed."""
     if _is_gzip(path):
@@ -94,7 +122,7 @@ def open_text(path: Path) -> IO[str]:
 
 def read_records(
     path: Path, columns: Mapping[str, Column], *, what: str, missing: dict[str, str]
-) -> Iterator[tuple[int, list[Any]]]:
+) -> Iterator[tuple[int, Sequence[Any]]]:
     """Yield the number of each record, from 1, and its values, in the order of ``columns``.
 
     Values of CSV are texts, others as the file has them. Absent ones are None; an empty text of CSV is, too.
@@ -110,24 +138,20 @@ def read_records(
         head = stream.read(64)
     if not head:
         raise BadHistory(f"{path.name} is empty. Export the history again.")
-    try:
+    with refusing_damage(path):
         if head.startswith(_PARQUET):
             yield from _read_parquet(path, columns, what, missing)
         elif _begins_json(path):
             yield from _read_json(path, columns, what, missing)
         else:
             yield from _read_csv(path, columns, what, missing)
-    except UnicodeDecodeError as error:
-        raise BadHistory(f"{path.name} is not UTF-8 ({error.reason}). Export it as UTF-8.") from error
-    except (EOFError, gzip.BadGzipFile) as error:
-        raise BadHistory(f"{path.name}: gzip cannot unpack it: {error}. Copy it again.") from error
 
 
 def _begins_json(path: Path) -> bool:
     with open_text(path) as stream:
         try:
             return stream.read(4096).lstrip()[:1] in {"{", "["}
-        except (OSError, EOFError):
+        except _GZIP_ERRORS:
             return False
 
 
@@ -156,12 +180,13 @@ def _places(
 
 def _read_csv(
     path: Path, columns: Mapping[str, Column], what: str, missing: dict[str, str]
-) -> Iterator[tuple[int, list[Any]]]:
+) -> Iterator[tuple[int, Sequence[Any]]]:
     with unchanging(path), open_text(path) as stream:
         lines = csv.reader(_without_nul(stream, path), strict=True)
         try:
             header = next(lines, [])
             places = _places(path, header, columns, what, missing)
+            pick = itemgetter(*places)
             number = 0
             for number, record in enumerate(lines, start=1):
                 if len(record) != len(header):
@@ -172,7 +197,10 @@ def _read_csv(
                         f"{len(header)} columns. A quote in it is not doubled, or not closed: export the "
                         "file again, with values in double quotes."
                     )
-                yield number, [(record[place] or None) if place >= 0 else None for place in places]
+                # Absent columns are at the place -1.
+                record.append("")
+                values = pick(record)
+                yield number, [value or None for value in values] if "" in values else values
         except csv.Error as error:
             raise BadHistory(
                 f"{path.name}, line {lines.line_num}: {error}. Its quotes break there: export the file again."
@@ -193,31 +221,38 @@ def _without_nul(lines: Iterator[str], path: Path) -> Iterator[str]:
 
 def _read_parquet(
     path: Path, columns: Mapping[str, Column], what: str, missing: dict[str, str]
-) -> Iterator[tuple[int, list[Any]]]:
+) -> Iterator[tuple[int, Sequence[Any]]]:
     try:
         with unchanging(path), pq.ParquetFile(path) as file:
             header = file.schema_arrow.names
             places = _places(path, header, columns, what, missing)
             number = 0
             wanted = sorted({header[place] for place in places if place >= 0})
-            for batch in file.iter_batches(_BATCH_ROWS, columns=wanted):
-                found = {name: batch.column(batch.schema.names.index(name)).to_pylist() for name in wanted}
+            for batch in file.iter_batches(_ARROW_ROWS, columns=wanted):
+                found = {name: _as_list(batch.column(batch.schema.names.index(name))) for name in wanted}
                 nothing = [None] * batch.num_rows
                 rows = zip(
                     *(found[header[place]] if place >= 0 else nothing for place in places), strict=True
                 )
-                for values in rows:
-                    number += 1
-                    yield number, list(values)
+                for number, values in enumerate(rows, start=number + 1):  # noqa: B020
+                    yield number, values
     except (pa.ArrowException, OSError) as error:
         raise BadHistory(f"{path.name} is a damaged Parquet file: {error}. Export it again.") from error
     if not number:
         raise BadHistory(f"{path.name} has no rows. Choose days with statements.")
 
 
+def _as_list(column: pa.Array[Any]) -> list[Any]:
+    kind = column.type
+    if pa.types.is_timestamp(kind) and kind.unit == "ns":
+        # A datetime has no nanoseconds.
+        column = column.cast(pa.timestamp("us", kind.tz), safe=False)
+    return column.to_pylist()
+
+
 def _read_json(
     path: Path, columns: Mapping[str, Column], what: str, missing: dict[str, str]
-) -> Iterator[tuple[int, list[Any]]]:
+) -> Iterator[tuple[int, Sequence[Any]]]:
     """Read lines of objects, or an array of them, by DuckDB."""
     decode = msgspec.json.Decoder(float_hook=str).decode
     number = 0
@@ -237,7 +272,7 @@ def _read_json(
             f"compression = '{compression}', maximum_object_size = {_MAX_VALUE})"
         )
         try:
-            batches = engine.sql(query).to_arrow_reader(_BATCH_ROWS)
+            batches = engine.sql(query).to_arrow_reader(_ARROW_ROWS)
             for batch in batches:
                 for text in batch.column(0).to_pylist():
                     number += 1
@@ -263,93 +298,84 @@ def _is_gzip(path: Path) -> bool:
         return stream.read(2) == _GZIP
 
 
-_TIME: Final = re.compile(
-    r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d)(?::([0-5]\d)(?:\.(\d{1,9}))?)?"
-    r"\s*(Z|UTC|GMT|[+-]\d\d:?(?:\d\d)?|[A-Za-z][\w/+-]*)?"
-)
-_UTC_NAMES: Final = frozenset({"Z", "UTC", "GMT"})
+def in_batches(
+    items: Iterable[tuple[_Item, Sequence[Any]]],
+    make: Callable[[Sequence[_Item], Iterable[Sequence[Any]]], Rows],
+) -> Iterator[Rows]:
+    """Make statements of many items at a time, by column.
 
+    An error is that of the first bad item, and comes after the statements of those before it.
 
-class Clock:
-    """Reads the times of one file, in which all times without an offset are in one zone."""
-
-    def __init__(self, path: Path, timezone: str) -> None:
-        """Set the zone of times that name none: an IANA name, or empty for UTC.
-
-        Raises:
-            BadHistory: there is no such zone.
-        """
-        self._name = path.name
-        self._named = ""
+    Args:
+        items: pairs. The second begins with a text, which may be long.
+        make: gets what the pairs have first, and second.
+    """
+    for batch in _batches(items):
+        firsts, seconds = zip(*batch, strict=True)
         try:
-            self._zone = ZoneInfo(timezone) if timezone else UTC
-        except (ZoneInfoNotFoundError, ValueError) as error:
-            raise BadHistory(f"There is no time zone {timezone!r}; write it like Europe/Berlin.") from error
-        self._is_chosen = bool(timezone)
-        # An export need not be in the order of time: so many minutes are 45 days.
-        self._read = lru_cache(65_536)(self._read_minute)
-
-    def read(self, value: Any, place: str) -> int:
-        """Return a time in epoch microseconds.
-
-        Args:
-            value: a text, a datetime, or epoch milliseconds.
-            place: where it is, for errors.
-
-        Raises:
-            BadHistory: it is no time, or in a zone that is not clear.
-        """
-        if isinstance(value, datetime):
-            moment = value if value.tzinfo else value.replace(tzinfo=self._zone)
-            return int(moment.timestamp()) * 1_000_000 + moment.microsecond
-        if isinstance(value, int):
-            return value * 1_000
-        match = _TIME.fullmatch(str(value).strip())
-        if match is None:
-            raise BadHistory(f"{self._name}, {place}: {str(value)[:60]!r} is no time as 2026-03-01 12:00.")
-        day, clock, second, part, zone = match.groups(default="")
-        try:
-            seconds = self._read(day, clock, zone) + int(second or 0)
-        except ValueError as error:
-            raise BadHistory(f"{self._name}, {place}: {str(value)[:60]!r} is no time: {error}.") from error
-        except _UnclearZone as error:
-            raise BadHistory(f"{self._name}, {place}: {error}") from error
-        return seconds * 1_000_000 + int(part.ljust(6, "0")[:6] or 0)
-
-    def _read_minute(self, day: str, clock: str, zone: str) -> int:
-        """Return the seconds at which a minute begins."""
-        moment = datetime.fromisoformat(f"{day}T{clock}")
-        if zone in _UTC_NAMES or not zone:
-            self._require_same(zone or "no zone")
-            return int(moment.replace(tzinfo=UTC if zone else self._zone).timestamp())
-        if zone[0] in "+-":
-            digits = zone[1:].replace(":", "").ljust(4, "0")
-            return int(datetime.fromisoformat(f"{day}T{clock}{zone[0]}{digits[:2]}:{digits[2:]}").timestamp())
-        if not self._is_chosen:
-            raise _UnclearZone(
-                f"the zone {zone!r} has several meanings. Say which one it is with --timezone Europe/Berlin."
-            )
-        moments = [moment.replace(tzinfo=self._zone, fold=fold) for fold in (0, 1)]
-        found = next((one for one in moments if one.tzname() == zone), None)
-        if found is None:
-            raise _UnclearZone(
-                f"the zone {zone!r} is not of --timezone {self._zone}. Give the files of each zone alone."
-            )
-        return int(found.timestamp())
-
-    def _require_same(self, zone: str) -> None:
-        """Refuse times of two zones, of which one has no name."""
-        zone = zone if zone == "no zone" else "UTC"
-        if self._named not in {"", zone} and not self._is_chosen:
-            raise _UnclearZone(
-                f"times with a zone and times without one ({self._named}, {zone}). Say with --timezone which "
-                "zone those without are in."
-            )
-        self._named = zone
+            rows = make(firsts, seconds)
+        except BadHistory:
+            for first, second in batch:
+                yield make([first], [second])
+        else:
+            yield rows
 
 
-class _UnclearZone(Exception):
-    """The message says which zone, and what to do."""
+def _batches(items: Iterable[tuple[_Item, Sequence[Any]]]) -> Iterator[list[tuple[_Item, Sequence[Any]]]]:
+    batch: list[tuple[_Item, Sequence[Any]]] = []
+    size = 0
+    try:
+        for item in items:
+            batch.append(item)
+            size += len(item[1][0] or "")
+            if len(batch) == _BATCH_ROWS or size > _BATCH_CHARS:
+                yield batch
+                batch, size = [], 0
+    except Exception:
+        if batch:
+            yield batch
+        raise
+    if batch:
+        yield batch
+
+
+def read_each(read: Callable[[Any], _Found], column: Sequence[Any]) -> list[_Found]:
+    """Read a column with few values."""
+    try:
+        found = {value: read(value) for value in {*column}}
+    except TypeError:
+        # An object or a list in JSON.
+        return [*map(read, column)]
+    return [found[value] for value in column]
+
+
+def read_counts(column: Sequence[Any]) -> Sequence[int | None]:
+    """Return `read_count` of each value."""
+    types = {*map(type, column)}
+    if types == {str} and all(map(str.isdecimal, column)):
+        return [*map(int, column)]
+    return column if types <= {int, NoneType} else [*map(read_count, column)]
+
+
+def read_executed(
+    column: Sequence[Any], failed: Iterable[bool], cached: Iterable[bool]
+) -> Sequence[int | None]:
+    """Return the milliseconds of those that were executed to their end."""
+    counts = zip(read_counts(column), failed, cached, strict=True)
+    return [None if has_failed or is_cached else count for count, has_failed, is_cached in counts]
+
+
+def read_texts(column: Sequence[Any]) -> Sequence[str | None]:
+    """Return `read_text` of each value."""
+    if {*map(type, column)} <= {str, NoneType} and "" not in column:
+        return column
+    return [*map(read_text, column)]
+
+
+def read_ids(column: Sequence[Any], path: Path, numbers: Iterable[int]) -> Sequence[str]:
+    """Return the ids of statements. One that has none gets its place."""
+    pairs = zip(read_texts(column), numbers, strict=True)
+    return [found or f"{path.name}-{number}" for found, number in pairs]
 
 
 def read_count(value: Any) -> int | None:

@@ -13,6 +13,7 @@ import pytest
 from analytics.history.access import read_accesses
 from analytics.history.entries import Choices, Hashed, Read, write_entries
 from analytics.history.rows import BadHistory, Options, Source
+from tests.analytics.history.reading import NOW, bad, read, read_body
 from tests.analytics.history.stream import (
     PREFIX,
     Sent,
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-NOW = int(datetime(2026, 11, 29, tzinfo=UTC).timestamp() * 1000)
 FORMATS: dict[str, tuple[Source, Callable[[list[Sent]], bytes], Options]] = {
     "snowflake": (Source.SNOWFLAKE, as_snowflake, Options()),
     "databricks": (Source.DATABRICKS, as_databricks, Options()),
@@ -38,29 +38,6 @@ FORMATS: dict[str, tuple[Source, Callable[[list[Sent]], bytes], Options]] = {
 }
 #: The database and schema of the sessions, as far as the source tells them.
 DATABASES = {"snowflake": "SHOP.", "databricks": "", "csvlog": "shop.", "jsonlog": "shop.", "text": "shop."}
-
-
-def read(path: Path, choices: Choices, tmp_path: Path) -> tuple[Read, list[dict[str, Any]]]:
-    """Return what was counted, and the entries by time."""
-    folder = tmp_path / "tree"
-    written = write_entries(path, choices, digest=choices.digest(path), directory=folder, now_ms=NOW)
-    counted = list(written)[-1]
-    entries = []
-    for file in folder.glob("logs/*/*/*/*/*.json"):
-        for line in file.read_bytes().splitlines():
-            entry = json.loads(line)
-            hour = datetime.fromtimestamp(entry["timestamp"] / 1000, UTC)
-            assert file.parent.relative_to(folder / "logs").as_posix() == f"{hour:%Y/%m/%d/%H}"
-            entries.append(entry)
-    return counted, sorted(entries, key=lambda entry: (entry["timestamp"], entry["logId"]))
-
-
-def read_body(
-    body: bytes, source: Source, tmp_path: Path, *, options: Options | None = None, name: str = "history"
-) -> tuple[Read, list[dict[str, Any]]]:
-    path = tmp_path / name
-    path.write_bytes(body)
-    return read(path, Choices(source=source, options=options or Options()), tmp_path)
 
 
 @pytest.mark.parametrize("packed", [False, True])
@@ -265,13 +242,6 @@ def test_hashes_hide_names_and_keep_what_is_equal(tmp_path: Path) -> None:
         assert len(pairs) == len({before for before, _ in pairs}) == len({after for _, after in pairs})
 
 
-def bad(body: bytes, source: Source, tmp_path: Path, **options: Any) -> str:
-    """Return the error for a file."""
-    with pytest.raises(BadHistory) as raised:
-        read_body(body, source, tmp_path, options=Options(**options))[0].require_sound(source)
-    return str(raised.value)
-
-
 HEADER = b"QUERY_ID,QUERY_TEXT,START_TIME\n"
 GOOD = b"q1,SELECT 1,2026-03-01 12:00:00Z\nq2,SELECT 1,2026-03-02 12:00:00Z\n"
 
@@ -315,7 +285,12 @@ GOOD = b"q1,SELECT 1,2026-03-01 12:00:00Z\nq2,SELECT 1,2026-03-02 12:00:00Z\n"
         (b'{"statement_text": "x"', Source.DATABRICKS, ["Export it again"]),
         (b'PAR1{"}', Source.DATABRICKS, ["damaged Parquet"]),
         (b"\x1f\x8bxx", Source.SNOWFLAKE, ["gzip cannot unpack"]),
+        (b"\x1f\x8bxx", Source.POSTGRESQL, ["gzip cannot unpack"]),
+        (gzip.compress(HEADER + GOOD)[:-9], Source.SNOWFLAKE, ["gzip cannot unpack", "Copy it again"]),
+        (gzip.compress(as_csvlog(make_stream(3)))[:10] + b"\x07", Source.SNOWFLAKE, ["gzip cannot unpack"]),
+        (gzip.compress(as_csvlog(make_stream(3)))[:10] + b"\x07", Source.POSTGRESQL, ["gzip cannot unpack"]),
         (HEADER + b"q1,\xff,2026-03-01\n", Source.SNOWFLAKE, ["not UTF-8"]),
+        (as_csvlog(make_stream(3)) + b"\xff", Source.POSTGRESQL, ["not UTF-8"]),
         (line("nothing to see"), Source.POSTGRESQL, ["no statement", "log_min_duration_statement"]),
         (
             line("duration: 1 ms  statement: SELECT 1", timestamp="2026-03-01 12:00:00.000 CET"),
