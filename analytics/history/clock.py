@@ -20,6 +20,8 @@ _ZONE: Final = r"\s*(Z|UTC|GMT|[+-]\d\d:?(?:\d\d)?|[A-Za-z][\w/+-]*)?"
 _TIME: Final = re.compile(rf"({_MINUTE.pattern})(?::([0-5]\d){_PART})?{_ZONE}")
 _END: Final = re.compile(_PART + _ZONE)
 _SECONDS: Final = {f":{second:02}": second * 1_000_000 for second in range(60)}
+#: No warehouse ran earlier, and no date is later, whatever its zone; in epoch microseconds.
+_YEARS: Final = range(253_402_214_400_000_000)
 _UTC_NAMES: Final = frozenset({"Z", "UTC", "GMT"})
 
 
@@ -74,26 +76,38 @@ class Clock:
         """
         if isinstance(value, datetime):
             moment = value if value.tzinfo else value.replace(tzinfo=self._zone)
-            return int(moment.timestamp()) * 1_000_000 + moment.microsecond
+            us = int(moment.timestamp()) * 1_000_000 + moment.microsecond
+            return self._require_possible(us, value, place)
         if isinstance(value, int):
-            return value * 1_000
+            return self._require_possible(value * 1_000, value, place)
         match = _TIME.fullmatch(str(value).strip())
         if match is None:
-            raise BadHistory(f"{self._name}, {place}: {str(value)[:60]!r} is no time as 2026-03-01 12:00.")
+            raise self._refuse(value, place, "is no time as 2026-03-01 12:00.")
         minute, second, part, zone = match.groups(default="")
         try:
             begin = self._minute(minute, zone)
         except ValueError as error:
-            raise BadHistory(f"{self._name}, {place}: {str(value)[:60]!r} is no time: {error}.") from error
+            raise self._refuse(value, place, f"is no time: {error}.") from error
         except _UnclearZone as error:
             raise BadHistory(f"{self._name}, {place}: {error}") from error
         return begin + int(second or 0) * 1_000_000 + _as_us(part)
+
+    def _refuse(self, value: Any, place: str, why: str) -> BadHistory:
+        return BadHistory(f"{self._name}, {place}: {str(value)[:60]!r} {why}")
+
+    def _require_possible(self, moment: int, value: Any, place: str) -> int:
+        if moment not in _YEARS:
+            raise self._refuse(value, place, "is no time from 1970 to 9999.")
+        return moment
 
     def _read_minute(self, text: str, zone: str) -> int:
         """Return the microseconds at which a minute begins."""
         if not _MINUTE.fullmatch(text):
             raise ValueError(text)
-        return int(self._begin(f"{text[:10]}T{text[11:]}", zone).timestamp()) * 1_000_000
+        moment = int(self._begin(f"{text[:10]}T{text[11:]}", zone).timestamp()) * 1_000_000
+        if moment not in _YEARS:
+            raise ValueError("it is not from 1970 to 9999")
+        return moment
 
     def _begin(self, text: str, zone: str) -> datetime:
         moment = datetime.fromisoformat(text)

@@ -272,6 +272,16 @@ GOOD = b"q1,SELECT 1,2026-03-01 12:00:00Z\nq2,SELECT 1,2026-03-02 12:00:00Z\n"
             ["within one minute", "2026-03-01 12:00"],
         ),
         (HEADER + b"q9,SELECT 1,2031-03-01 12:00:00Z\n", Source.SNOWFLAKE, ["q9", "future", "--timezone"]),
+        (
+            HEADER + b"q9,SELECT 1,1899-12-31 00:00:00Z\n",
+            Source.SNOWFLAKE,
+            ["row 1", "not from 1970 to 9999"],
+        ),
+        (
+            b'{"statement_text": "SELECT 1", "start_time": 253402300800000}',
+            Source.DATABRICKS,
+            ["row 1", "no time from 1970 to 9999"],
+        ),
         (HEADER + b"q9,SELECT 1,yesterday\n", Source.SNOWFLAKE, ["row 1", "'yesterday' is no time"]),
         (
             HEADER + GOOD + b"q3,SELECT 1,2026-03-01 12:00:00\n",
