@@ -9,6 +9,7 @@ import struct
 import threading
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 import psycopg
 import pytest
@@ -142,8 +143,10 @@ def test_the_name_of_a_tenant_is_a_database_too(scene: Scene) -> None:
 
 def test_tenants_of_others_do_not_hide_the_one_of_a_name(scene: Scene) -> None:
     world = scene.world
-    for number in range(21):
-        factories.make_tenant(factories.make_account(f"Many {number}"), name="Many")
+    # More than any page of them, and before it in every order.
+    for number in range(40):
+        account = type(world.account).objects.create(pk=UUID(int=number), name=f"Many {number}")
+        type(world.tenant).objects.create(pk=UUID(int=number), account=account, name="Many")
     type(world.tenant).objects.filter(pk=world.tenant.pk).update(name="Many")
     with scene.connect(dbname="Many") as connection:
         assert connection.execute("SELECT count(*) FROM proxy_logs").fetchone() == (0,)
