@@ -13,6 +13,7 @@ from django.urls import reverse
 from accounts.access.credentials import exchange_pat, must_acknowledge
 from accounts.access.principal import Principal
 from accounts.access.rights import authenticate_token, read_rights
+from accounts.access.scopes import Scope
 from accounts.budgets import on_budget, require_budget, use_budget
 from accounts.models import Tenant, User
 from accounts.viewsets import require_operation
@@ -23,7 +24,6 @@ from logs.queries import describe_query, query_limits, run_query
 from logs.sql.protocol import QueryFailed, QueryRejected
 from logs.wire.statements import Failure, without_schema, words_of
 from logs.wire.translation import translate
-from tenantadmin.lib.core.errors import Forbidden, TosRequired
 from tenantadmin.lib.core.hosts import network_of
 from tenantadmin.lib.core.request_context import begin_request, describe_request, set_address
 from tenantadmin.lib.http.budgets import QUERY, REQUEST
@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from tenantadmin.lib.core.serving import Disconnection
 
 _OPERATION: Final = "query_logs"
-#: So many tenants of one name are looked at.
-_MAX_NAMESAKES: Final = 20
 _REMEMBERED_STATEMENTS: Final = 64
 #: Bytes of a statement with its names and types: longer ones are settled again.
 _LONGEST_REMEMBERED: Final = 16_384
@@ -122,17 +120,16 @@ class Caller:
         _require_query(principal, self.tenant)
         return principal.email
 
-    def pay(self, seconds: float, *, needs_budget: bool = True) -> None:
+    def pay(self, seconds: float) -> None:
         """Count ``seconds`` that were worked for the caller, on the budget of queries.
 
         Raises:
-            ApiError: as `require_rights`; RateLimited if the budget is used up, and one is needed.
+            ApiError: as `require_rights`; RateLimited if the budget is used up.
         """
         payer = {"caller": self.claims.subject, "network": network_of(self.address)}
         use_budget(QUERY, **payer, seconds=seconds)
         self.require_rights()
-        if needs_budget:
-            require_budget(QUERY, **payer)
+        require_budget(QUERY, **payer)
 
     def _settle(self, statement: str, disconnection: Disconnection) -> tuple[str, QueryResult | None]:
         """Return the statement that DuckDB can run, which may be a translation, and its columns.
@@ -167,28 +164,15 @@ def _find_tenant(principal: Principal, database: str) -> UUID:
     try:
         tenant = UUID(database)
     except ValueError:
-        named = Tenant.objects.live().filter(name=database).values_list("pk", flat=True)[:_MAX_NAMESAKES]
-        readable = [tenant for tenant in named if _may_query(principal, tenant)]
-        if len(readable) == 1:
-            return readable[0]
-        what = (
-            "You may query several tenants of this name"
-            if readable
-            else "You may query no tenant of this name"
-        )
-        raise Failure("3D000", f"{what}. Give the tenant's id as the database.", is_fatal=True) from None
+        named = Tenant.objects.live().filter(name=database)
+        readable = named.with_scope(Scope.LOGS_QUERY, principal.on_tenants).values_list("pk", flat=True)[:2]
+        if len(readable) != 1:
+            what = "several tenants" if readable else "no tenant"
+            text = f"You may query {what} of this name. Give the tenant's id as the database."
+            raise Failure("3D000", text, is_fatal=True) from None
+        tenant = readable[0]
     _require_query(principal, tenant)
     return tenant
-
-
-def _may_query(principal: Principal, tenant: UUID) -> bool:
-    try:
-        _require_query(principal, tenant)
-    except TosRequired:
-        raise
-    except Forbidden:
-        return False
-    return True
 
 
 def _require_query(principal: Principal, tenant: UUID) -> None:

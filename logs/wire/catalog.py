@@ -31,6 +31,7 @@ from logs.wire.messages import (
     pack_request,
     pack_startup,
 )
+from logs.wire.statements import Failure
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -41,6 +42,8 @@ _CONNECT_SECONDS: Final = 5
 _MECHANISM: Final = "SCRAM-SHA-256"
 #: SQLSTATEs of a server that does not know the role, its password or the database.
 _LOST: Final = ("28P01", "28000", "3D000")
+#: The same of a setting that the client has chosen: it is unknown, or has no such value.
+_SETTING_REFUSED: Final = ("42704", "22023")
 _TYPES: Final = {
     SqlType.VARCHAR: "text",
     SqlType.BIGINT: "bigint",
@@ -61,7 +64,9 @@ _DESCRIBING: Final = (
     r"|random|random_normal|setseed|gen_random_uuid|uuidv[47])$"
 )
 _REFUSED_STABLE: Final = r"^(pg_|txid_|fmgr_|inet_server_|lo_)|_to_xml"
+#: It waits for clients that read the catalog as it was.
 _MAKE: Final = f"""
+SET LOCAL lock_timeout = '5s';
 REVOKE ALL ON DATABASE {{database}} FROM PUBLIC;
 GRANT CONNECT ON DATABASE {{database}} TO {{role}};
 REVOKE ALL ON SCHEMA public FROM PUBLIC;
@@ -94,8 +99,12 @@ _SESSION: Final = {
     "idle_in_transaction_session_timeout": "0",
     "default_transaction_read_only": "on",
     "search_path": "public",
-    "temp_file_limit": "64MB",
+    # Statements of tools write none. docker/compose.yaml has room for so much of each connection.
+    "temp_file_limit": "4MB",
     "work_mem": "4MB",
+    # A client could fill the disk with the texts of statements that fail.
+    "log_min_error_statement": "panic",
+    "log_min_messages": "fatal",
     "jit": "off",
     "max_parallel_workers_per_gather": "0",
 }
@@ -229,6 +238,7 @@ class Backend:
         Raises:
             Unavailable: with the reason.
             NotPrepared: `prepare_catalog` may cure it.
+            Failure: one of the settings is refused.
         """
         try:
             async with asyncio.timeout(_CONNECT_SECONDS):
@@ -256,9 +266,11 @@ class Backend:
                 case b"K":
                     self._key = message.body
                 case b"E":
-                    text = message.body.replace(b"\0", b" ").decode(errors="replace")
-                    is_lost = any(f"\0C{code}\0".encode() in message.body for code in _LOST)
-                    raise NotPrepared(text) if is_lost else Unavailable(text)
+                    fields = {field[:1]: field[1:] for field in message.body.split(b"\0")}
+                    code, text = (fields.get(kind, b"").decode(errors="replace") for kind in (b"C", b"M"))
+                    if code in _SETTING_REFUSED:
+                        raise Failure(code, text, is_fatal=True)
+                    raise NotPrepared(text) if code in _LOST else Unavailable(text)
         if self.parameters.get("default_transaction_read_only") != "on":
             raise NotPrepared("The role has not its settings.")
 

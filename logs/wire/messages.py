@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import select
 import struct
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -18,6 +19,8 @@ CANCEL_REQUEST: Final = 80877102
 PROTOCOL: Final = 3 << 16
 #: The largest message of a client: a statement of 64 KiB, or many values.
 MAX_MESSAGE: Final = 1 << 20
+#: Of one statement.
+MAX_PARAMETERS: Final = 1000
 #: As in PostgreSQL.
 _MAX_STARTUP: Final = 10_000
 #: How long a client may take to read what it was sent.
@@ -71,6 +74,14 @@ class Stream:
         if not 8 <= length <= _MAX_STARTUP:
             raise ProtocolError("The startup message is too long.")
         return code, await self._reader.readexactly(length - 8)
+
+    def is_gone(self) -> bool:
+        """Return True if the other side has closed, also while what it has sent before is not read."""
+        if self._writer.is_closing():
+            return True
+        poll = select.poll()
+        poll.register(self._writer.get_extra_info("socket").fileno(), select.POLLRDHUP)
+        return bool(poll.poll(0))
 
     async def start_tls(self, tls: ssl.SSLContext) -> None:
         """Grant a client's request for TLS."""
@@ -139,7 +150,8 @@ class Body:
 
     def numbers(self, code: str = "h") -> tuple[int, ...]:
         """Read a count, and so many numbers."""
-        return tuple(self.number(code) for _ in range(self.number("H")))
+        layout = f"!{self.number('H')}{code}"
+        return struct.unpack(layout, self.take(struct.calcsize(layout)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,8 +168,9 @@ class Bind:
     def read(cls, data: bytes) -> Bind:
         body = Body(data)
         portal, statement, formats = body.text(), body.text(), body.numbers()
-        lengths = range(body.number("H"))
-        values = tuple(None if (size := body.number("i")) < 0 else body.take(size) for _ in lengths)
+        if (count := body.number("H")) > MAX_PARAMETERS:
+            raise ProtocolError(f"A statement has at most {MAX_PARAMETERS} parameters.")
+        values = tuple(None if (size := body.number("i")) < 0 else body.take(size) for _ in range(count))
         return cls(portal, statement, formats, values, body.numbers())
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-import itertools
 import struct
 from array import array
 from dataclasses import dataclass
@@ -28,8 +26,6 @@ _EPOCH_MICROS: Final = 946_684_800_000_000
 _EPOCH_DAYS: Final = 10_957
 _NULL: Final = pa.scalar(b"\xff\xff\xff\xff", pa.binary())
 _EMPTY: Final = pa.scalar(b"", pa.binary())
-#: A digit of PostgreSQL's NUMERIC.
-_BASE: Final = 10_000
 _INFINITE_MICROS: Final = 2**63 - 1
 _INFINITE_DAYS: Final = 2**31 - 1
 
@@ -146,7 +142,7 @@ def _values(column: Any, type_: Type, *, is_binary: bool) -> Any:
     if type_ == BOOL:
         return pc.if_else(column, pa.scalar(b"\1", pa.binary()), pa.scalar(b"\0", pa.binary()))
     if type_ == NUMERIC:
-        return _numerics(column)
+        return _each(_decimals(column), DecimalBinaryDumper(Decimal).dump, pa.binary())
     if type_ == DATE:
         return _big_endian(_moved(column.view(pa.int32()), by=_EPOCH_DAYS, infinity=_INFINITE_DAYS), "i")
     if type_ in {TIMESTAMP, TIMESTAMPTZ}:
@@ -242,52 +238,3 @@ def _decimals(column: Any) -> Any:
             pa.decimal128(38, 0), len(column), storage.buffers(), offset=storage.offset
         )
     return column.cast(pa.decimal128(20, 0))
-
-
-def _numerics(column: Any) -> Any:
-    """Return numbers as NUMERIC: the count of its digits, the place of the first, sign, scale, digits."""
-    decimals = _decimals(column)
-    scale = decimals.type.scale
-    digits = array("q")
-    if pa.types.is_decimal128(decimals.type):
-        digits.frombytes(memoryview(decimals.buffers()[1])[16 * decimals.offset :][: 16 * len(decimals)])
-    low, high = (
-        pa.Array.from_buffers(pa.int64(), len(half), [None, pa.py_buffer(half)])
-        for half in (digits[::2], digits[1::2])
-    )
-    # The digits of a fraction are in whole groups of four.
-    most, factor = (2**63 - 1) // 10 ** (-scale % 4), 10 ** (-scale % 4)
-    valid = decimals.is_valid()
-    fits = pc.and_(pc.equal(high, pc.if_else(pc.less(low, 0), -1, 0)), pc.less_equal(pc.abs(low), most))
-    if not digits or not pc.all(pc.or_(fits, pc.invert(valid))).as_py():
-        # Of more than 18 digits.
-        return _each(decimals, DecimalBinaryDumper(Decimal).dump, pa.binary())
-    numbers = pc.multiply(pc.if_else(valid, low, None), factor)
-    groups = list[Any]()
-    left = pc.abs(numbers)
-    while not groups or pc.max(left).as_py():
-        rest = pc.divide(left, _BASE)
-        groups.append(pc.subtract(left, pc.multiply(rest, _BASE)))
-        left = rest
-    return _joined_digits(numbers, groups, scale=scale)
-
-
-def _joined_digits(numbers: Any, groups: list[Any], *, scale: int) -> Any:
-    """Return NUMERICs of ``groups`` of digits, the last first, without zeros at both ends."""
-    filled = [pc.not_equal(group, 0) for group in groups]
-    from_end = list(itertools.accumulate(filled, pc.or_))
-    to_end = list(itertools.accumulate(reversed(filled), pc.or_))[::-1]
-    kept = [pc.and_(*pair) for pair in zip(from_end, to_end, strict=True)]
-    length, place = (
-        functools.reduce(pc.add, [flags.cast(pa.int16()) for flags in chosen]) for chosen in (kept, to_end)
-    )
-    first = pc.subtract(place, 1 + -(-scale // 4)).cast(pa.int16())
-    weight = pc.if_else(pc.equal(length, 0), pa.scalar(0, pa.int16()), first)
-    sign = pc.if_else(pc.less(numbers, 0), pa.scalar(b"@\0", pa.binary()), pa.scalar(b"\0\0", pa.binary()))
-    shown = pa.scalar(scale.to_bytes(2, "big"), pa.binary())
-    written = [
-        pc.if_else(keep, _big_endian(group.cast(pa.int16()), "h"), _EMPTY)
-        for group, keep in zip(reversed(groups), reversed(kept), strict=True)
-    ]
-    length, weight = (_big_endian(part.cast(pa.int16()), "h") for part in (length, weight))
-    return pc.binary_join_element_wise(length, weight, sign, shown, *written, _EMPTY)

@@ -16,6 +16,7 @@ import struct
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
+from weakref import WeakValueDictionary
 
 import psycopg
 from django.db import DEFAULT_DB_ALIAS, close_old_connections, connections
@@ -25,9 +26,10 @@ from logs.wire.access import Caller
 from logs.wire.catalog import Backend, NotPrepared, Unavailable
 from logs.wire.messages import LOST, Body, Message, ProtocolError, Stream
 from logs.wire.session import Session, failure_of
-from logs.wire.statements import Failure, with_quoted_columns
+from logs.wire.statements import SETTINGS, Failure, with_quoted_columns
 from tenantadmin.lib.core.errors import ApiError
 from tenantadmin.lib.core.hosts import network_of
+from tenantadmin.lib.http.budgets import QUERY
 
 if TYPE_CHECKING:
     import ssl
@@ -49,10 +51,10 @@ STARTING_PER_NETWORK: Final = 20
 #: The same of all networks. One more ends the one that has taken longest.
 STARTING: Final = 200
 _BACKLOG: Final = 128
-#: What a client may set at the start; others are refused, as by SET.
-_SETTINGS: Final = frozenset(
-    {"application_name", "datestyle", "timezone", "extra_float_digits", "intervalstyle", "search_path"}
-)
+#: How often is looked whether the client of a session is gone.
+GONE_SECONDS: Final = 1
+#: What a client may set at the start. By the one that is left out, a catalog that is lost is known.
+_SETTINGS: Final = SETTINGS - {"default_transaction_read_only"}
 _IGNORED: Final = frozenset({"user", "database", "client_encoding", "replication", "options"})
 _MAX_PROGRAM: Final = 64
 _TEXT: Final = 25
@@ -90,6 +92,8 @@ class WireServer:
         self._connected: dict[int, tuple[Session, bytes]] = {}
         #: Of those that have signed in, also before they are connected to the catalog server.
         self._subjects: dict[asyncio.Task[None], str] = {}
+        #: Of a subject's sessions, how many the catalog server works for at a time.
+        self._turns: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def serve(self, listening: socket.socket) -> None:
@@ -141,7 +145,7 @@ class WireServer:
                 started = await self._start(protocol, stream, address)
             if started is not None:
                 self._starting.pop(_current_task(), None)
-                await self._run_session(stream, protocol.gone, *started)
+                await self._run_session(stream, *started)
         except (OSError, TimeoutError, asyncio.IncompleteReadError):
             # The client is gone, or too slow.
             pass
@@ -210,8 +214,6 @@ class WireServer:
         if answer.kind != b"p":
             raise ProtocolError("A password is expected.")
         password = Body(answer.body).text().decode(errors="replace")
-        if len(self._subjects) >= self._connections:
-            raise Failure("53300", "Too many clients are connected. Try again later.", is_fatal=True)
         try:
             caller = await self._run(
                 partial(Caller.sign_in, password, database=database, address=address, program=program)
@@ -222,7 +224,7 @@ class WireServer:
         try:
             backend = await self._connect({**settings, "client_encoding": "UTF8"})
         except Unavailable as error:
-            logger.warning("The catalog server cannot be reached: %s", error)
+            logger.warning("The catalog server cannot be reached: %r", error)
             raise Failure(
                 "57P03", "The catalog server is away. Try again in a moment.", is_fatal=True
             ) from None
@@ -251,7 +253,7 @@ class WireServer:
                 # Another client may have had it made.
                 return await Backend.connect(self._catalog, settings)
             except NotPrepared as error:
-                logger.warning("The catalog is made again: %s", error)
+                logger.warning("The catalog is made again: %r", error)
             try:
                 self._catalog = await asyncio.to_thread(self._prepare)
             except psycopg.Error as error:
@@ -259,11 +261,12 @@ class WireServer:
         return await Backend.connect(self._catalog, settings)
 
     async def _run_session(
-        self, stream: Stream, gone: asyncio.Event, backend: Backend, caller: Caller, welcome: list[Message]
+        self, stream: Stream, backend: Backend, caller: Caller, welcome: list[Message]
     ) -> None:
         number, secret = secrets.randbits(31), secrets.token_bytes(4)
-        session = Session(stream, backend, caller, run=self._run, infer=self._infer)
-        watching = asyncio.create_task(_cancel_when(gone, session))
+        turns = self._turns.setdefault(caller.claims.subject, asyncio.Semaphore(QUERY.places))
+        session = Session(stream, backend, caller, run=self._run, infer=self._infer, turns=turns)
+        watching = asyncio.create_task(_cancel_when_gone(stream, session))
         self._connected[number] = session, secret
         try:
             key = Message(b"K", struct.pack("!i", number) + secret)
@@ -294,7 +297,7 @@ class WireServer:
         """End what the session with this key runs. A wrong key is not answered either."""
         session, secret = self._connected.get(int.from_bytes(body[:4], "big"), (None, b""))
         if session is not None and hmac.compare_digest(secret, body[4:]):
-            await session.cancel_statement()
+            await session.cancel()
 
     async def _run(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
         """Run a function that uses the database in a thread."""
@@ -310,11 +313,10 @@ class WireServer:
 
 
 class _Protocol(asyncio.StreamReaderProtocol):
-    """Counts what is received, and sets an event when the client is gone, also while nothing reads."""
+    """Counts what is received."""
 
     def __init__(self, accept: Callable[[_Protocol, Stream, str], None]) -> None:
         self.received = 0
-        self.gone = asyncio.Event()
         super().__init__(asyncio.StreamReader(), self._begin)
         self._accept = accept
 
@@ -325,15 +327,6 @@ class _Protocol(asyncio.StreamReaderProtocol):
     def data_received(self, data: bytes) -> None:
         self.received += len(data)
         super().data_received(data)
-
-    def eof_received(self) -> bool:
-        self.gone.set()
-        super().eof_received()
-        return False
-
-    def connection_lost(self, error: Exception | None) -> None:
-        self.gone.set()
-        super().connection_lost(error)
 
 
 def _current_task() -> asyncio.Task[None]:
@@ -347,9 +340,10 @@ async def _end(backend: Backend) -> None:
     backend.close()
 
 
-async def _cancel_when(gone: asyncio.Event, session: Session) -> None:
-    await gone.wait()
-    session.cancel()
+async def _cancel_when_gone(stream: Stream, session: Session) -> None:
+    while not stream.is_gone():
+        await asyncio.sleep(GONE_SECONDS)
+    await session.cancel()
 
 
 def _settings_of(parameters: Mapping[str, str]) -> dict[str, str]:
@@ -359,9 +353,8 @@ def _settings_of(parameters: Mapping[str, str]) -> dict[str, str]:
         Failure: one cannot be set.
     """
     settings = {name.lower(): value for name, value in parameters.items() if name.lower() not in _IGNORED}
-    words = parameters.get("options", "").replace("-c ", "--").replace("-c", "--").split()
-    for word in words:
-        name, _, value = word.removeprefix("--").partition("=")
+    for word in parameters.get("options", "").replace("-c ", "--").split():
+        name, _, value = word.removeprefix("--").removeprefix("-c").partition("=")
         settings[name.lower()] = value
     if unknown := [name for name in settings if name not in _SETTINGS and not name.startswith("_pq_.")]:
         raise Failure("42501", f"Here {unknown[0]!r} cannot be set at the start.", is_fatal=True)

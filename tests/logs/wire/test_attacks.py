@@ -7,7 +7,9 @@ import contextlib
 import socket
 import struct
 import threading
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 import psycopg
 import pytest
@@ -21,12 +23,15 @@ from logs import queries
 from logs.models import QueryRun
 from logs.sql.protocol import EngineUnavailable, QueryCancelled, QueryResult
 from logs.wire import access, server
+from logs.wire.catalog import Backend
 from logs.wire.messages import MAX_MESSAGE, Message, pack_startup
 from tenantadmin.lib.http.budgets import QUERY
 from tests import factories
 from tests.logs.wire.raw import Raw, cancel, states
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from logs.sql.protocol import Cancellation
     from tests.logs.wire.scene import Scene
 
@@ -99,19 +104,25 @@ def test_a_client_that_does_not_finish_its_startup_is_closed(
         ({"dbname": "7b3ab9c1-0c6e-4bd4-8d9c-000000000000"}, "42501"),
         ({"dbname": "Other"}, "3D000"),
         ({"options": "-c work_mem=1GB"}, "42501"),
+        ({"options": "-c default_transaction_read_only=off"}, "42501"),
+        ({"options": "-c characteristics=x"}, "42704"),
+        ({"timezone": "Mars\nThe service is away"}, "22023"),
         ({"client_encoding": "latin1"}, "0A000"),
     ],
 )
-def test_who_may_not_connect(scene: Scene, change: dict[str, str], state: str) -> None:
+def test_who_may_not_connect(
+    scene: Scene, change: dict[str, str], state: str, caplog: pytest.LogCaptureFixture
+) -> None:
     with Raw(scene) as raw:
         options = {"user": "x", "database": change.get("dbname", scene.database)}
-        options |= {name: change[name] for name in ("options", "client_encoding") if name in change}
+        options |= {name: change[name] for name in change if name not in {"dbname", "password"}}
         raw.socket.sendall(pack_startup(options))
         first = raw.read()
         if first.kind == b"R":
             raw.send(Message(b"p", change.get("password", scene.password).encode() + b"\0"))
             first = raw.read()
         assert states([first]) == [state]
+    assert caplog.text == ""
 
 
 def test_a_token_needs_the_scope_and_names_the_tenant(scene: Scene) -> None:
@@ -127,6 +138,17 @@ def test_a_token_needs_the_scope_and_names_the_tenant(scene: Scene) -> None:
 
 def test_the_name_of_a_tenant_is_a_database_too(scene: Scene) -> None:
     with scene.connect(dbname="Warehouse") as connection:
+        assert connection.execute("SELECT count(*) FROM proxy_logs").fetchone() == (0,)
+
+
+def test_tenants_of_others_do_not_hide_the_one_of_a_name(scene: Scene) -> None:
+    world = scene.world
+    # More than any page of them, and before it in every order.
+    for number in range(40):
+        account = type(world.account).objects.create(pk=UUID(int=number), name=f"Many {number}")
+        type(world.tenant).objects.create(pk=UUID(int=number), account=account, name="Many")
+    type(world.tenant).objects.filter(pk=world.tenant.pk).update(name="Many")
+    with scene.connect(dbname="Many") as connection:
         assert connection.execute("SELECT count(*) FROM proxy_logs").fetchone() == (0,)
 
 
@@ -160,6 +182,9 @@ def test_a_statement_has_64_kib(scene: Scene) -> None:
         Message(b"P", b"name"),
         Message(b"B", b"\0\0\0\1"),
         Message(b"B", b"\0\0" + struct.pack("!hhi", 0, 1, 1 << 30)),
+        Message(b"B", b"\0\0" + struct.pack("!H", 65_535)),
+        Message(b"B", b"\0\0" + struct.pack("!hH", 0, 1001) + b"\xff" * 4004 + bytes(2)),
+        Message(b"P", b"\0SELECT 1\0" + struct.pack("!H", 65_535)),
         Message(b"E", b"portal"),
         Message(b"!", b""),
         Message(b"F", b""),
@@ -181,6 +206,12 @@ def test_statements_and_portals_have_limits(scene: Scene, monkeypatch: pytest.Mo
         parses = [Message(b"P", b"s%d\0SELECT day FROM proxy_logs\0\0\0" % number) for number in range(600)]
         raw.send(*parses, Message(b"S"))
         assert states(raw.read_all()) == ["54000"]
+
+
+def test_a_name_of_a_portal_has_a_limit(scene: Scene) -> None:
+    with Raw.signed_in(scene) as raw:
+        raw.send(Message(b"P", b"\0SELECT 1\0\0\0"), Message(b"B", b"x" * 64 + bytes(8)), Message(b"S"))
+        assert states(raw.read_all()) == ["42622"]
 
 
 class Waiting:
@@ -231,9 +262,14 @@ def test_a_query_ends_by_its_own_key_alone(scene: Scene, engine: Waiting) -> Non
         assert states(other.query("SELECT 1")) == []
 
 
-def test_a_client_that_is_gone_ends_its_query(scene: Scene, engine: Waiting) -> None:
+@pytest.mark.parametrize("behind", [0, 60_000])
+def test_a_client_that_is_gone_ends_its_query(
+    scene: Scene, engine: Waiting, monkeypatch: pytest.MonkeyPatch, behind: int
+) -> None:
+    """Also if it has sent more than is read while the query runs."""
+    monkeypatch.setattr(server, "GONE_SECONDS", 0.02)
     with Raw.signed_in(scene) as raw:
-        raw.send(Message(b"Q", b"SELECT 1 FROM proxy_logs\0"))
+        raw.send(Message(b"Q", b"SELECT 1 FROM proxy_logs\0"), *[Message(b"H")] * behind)
         assert engine.begun.wait(10)
     for _ in range(1000):
         if QueryRun.objects.get().outcome == "query_cancelled":
@@ -270,6 +306,7 @@ def test_the_password_is_in_no_log_line(scene: Scene, caplog: pytest.LogCaptureF
         (b"SELECT day FROM proxy_logs WHERE responseSize = $1001", "42P02"),
         (b"SELECT day FROM proxy_logs WHERE responseSize = $0", "42P02"),
         (b"SELECT day FROM proxy_logs WHERE responseSize = $" + b"9" * 5000, "42P02"),
+        (b"SELECT $1001::int", "42P02"),
     ],
 )
 def test_a_parameter_has_a_small_number(scene: Scene, text: bytes, state: str) -> None:
@@ -303,24 +340,56 @@ def test_a_caller_has_a_part_of_the_connections(scene: Scene, monkeypatch: pytes
         scene.connect()
 
 
+ENDLESS = "SELECT count(*) FROM (SELECT generate_series(1, 2000000000)) a"
+
+
 def wait_until(count: int) -> None:
     """Wait until so many endless statements run in the catalog server."""
     with connection.cursor() as cursor:
         for _ in range(600):
-            cursor.execute("SELECT FROM pg_stat_activity WHERE query LIKE 'SELECT count(*) FROM generate_%'")
+            cursor.execute("SELECT FROM pg_stat_activity WHERE query = %s AND state = 'active'", [ENDLESS])
             if cursor.rowcount == count:
                 return
             threading.Event().wait(0.02)
     pytest.fail(f"{cursor.rowcount} run.")
 
 
-def test_a_statement_of_a_client_that_is_gone_ends(scene: Scene) -> None:
-    numbers = ", ".join(f"generate_series(1, 10000) AS {name}" for name in "abc")
+def test_a_statement_of_a_client_that_is_gone_ends(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "GONE_SECONDS", 0.02)
     with Raw.signed_in(scene) as raw:
         raw.query("SET statement_timeout = 0")
-        raw.send(Message(b"Q", f"SELECT count(*) FROM {numbers}\0".encode()))
+        raw.send(Message(b"Q", f"{ENDLESS}\0".encode()))
         wait_until(1)
     wait_until(0)
+
+
+def test_the_catalog_server_works_for_some_sessions_of_a_caller_at_a_time(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "QUERY", replace(QUERY, places=1))
+    with Raw.signed_in(scene) as raw, Raw.signed_in(scene) as other:
+        raw.send(Message(b"Q", f"{ENDLESS}\0".encode()))
+        wait_until(1)
+        other.send(Message(b"Q", b"SELECT 1\0"))
+        (turns,) = scene.server._turns.values()
+        for _ in range(600):
+            if turns._waiters:
+                break
+            threading.Event().wait(0.02)
+        assert len(turns._waiters or ()) == 1
+        cancel(scene, raw.key)
+        assert states(raw.read_all()) == ["57014"]
+        assert states(other.read_all()) == []
+
+
+def test_a_cancellation_of_nothing_asks_nobody(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+    with Raw.signed_in(scene) as raw:
+        raw.query("SELECT 1")
+        monkeypatch.setattr(Backend, "cancel", asked.append)
+        cancel(scene, raw.key)
+        assert asked == []
+        assert states(raw.query("SELECT 1")) == []
 
 
 def test_a_revoked_token_ends_the_use_of_the_catalog_too(
@@ -332,6 +401,16 @@ def test_a_revoked_token_ends_the_use_of_the_catalog_too(
         end_pat(PersonalAccessToken.objects.get(), actor="x")
         with pytest.raises(psycopg.OperationalError):
             connection.execute("SELECT 1")
+
+
+def test_a_revoked_token_ends_a_session_that_asks_nothing(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("logs.wire.session._RIGHTS_SECONDS", 0)
+    with Raw.signed_in(scene) as raw:
+        end_pat(PersonalAccessToken.objects.get(), actor="x")
+        raw.send(Message(b"H"))
+        assert states(raw.read_all()) == ["28000"]
 
 
 @pytest.mark.parametrize("statement", ["SELECT 1", "SELECT count(*) FROM proxy_logs"])
@@ -351,7 +430,7 @@ def test_new_terms_of_service_end_the_session(
 def paid(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """What clients pay, in seconds."""
     seconds_of: list[float] = []
-    monkeypatch.setattr("logs.wire.access.Caller.pay", lambda _, seconds, **__: seconds_of.append(seconds))
+    monkeypatch.setattr("logs.wire.access.Caller.pay", lambda _, seconds: seconds_of.append(seconds))
     return seconds_of
 
 
@@ -362,8 +441,19 @@ def test_what_the_catalog_server_works_is_paid(
     with Raw.signed_in(scene) as raw:
         for _ in range(3):
             raw.query("SELECT 1")
-    assert paid[0] == 0
-    assert len([seconds for seconds in paid if seconds > 0]) >= 2
+    assert len([seconds for seconds in paid if seconds > 0.0002]) >= 2
+
+
+@pytest.mark.parametrize("before", [Message(b"H"), Message(b"P", b"\0LISTEN x\0\0\0")])
+def test_messages_that_ask_nothing_are_paid(scene: Scene, paid: list[float], before: Message) -> None:
+    with Raw.signed_in(scene) as raw:
+        raw.send(before, *[Message(b"H")] * 2100, Message(b"S"))
+        raw.read_all()
+        assert len([seconds for seconds in paid if seconds > 0.1]) == 2
+        paid.clear()
+        raw.send(*[Message(b"d", bytes(60_000))] * 4, Message(b"S"))
+        raw.read_all()
+        assert len([seconds for seconds in paid if seconds > 0.1]) == 2
 
 
 def test_the_catalog_server_works_within_the_budget(
@@ -404,15 +494,18 @@ def test_many_fetches_are_paid_and_can_be_cancelled(
         assert states(raw.query("FETCH 1 FROM c; FETCH 1 FROM c; FETCH 1 FROM c")) == []
         assert len([seconds for seconds in paid if seconds]) >= 2
 
-        def stop(_: object, seconds: float, **__: object) -> None:
-            if seconds:
+        def stop(_: object, seconds: float) -> None:
+            paid.append(seconds)
+            if len(paid) == 3:
                 cancel(scene, raw.key)
 
-        monkeypatch.setattr("logs.wire.access.Caller.pay", stop)
         raw.query("CLOSE c")
         assert states(raw.query(declared)) == []
+        monkeypatch.setattr("logs.wire.access.Caller.pay", stop)
+        paid.clear()
         many = raw.query(";".join(["FETCH 1 FROM c"] * 500))
         assert states(many) == ["57014"]
+        assert len(paid) == 3
 
 
 def test_what_a_client_leaves_unpaid_is_paid_when_it_is_gone(scene: Scene, paid: list[float]) -> None:
@@ -422,7 +515,7 @@ def test_what_a_client_leaves_unpaid_is_paid_when_it_is_gone(scene: Scene, paid:
         if len(paid) == 2:
             break
         threading.Event().wait(0.02)
-    assert paid[0] == 0 < paid[1]
+    assert 0 < paid[0] < paid[1]
 
 
 def test_types_that_are_asked_for_are_paid(
@@ -460,7 +553,14 @@ def test_cursors_and_portals_of_the_catalog_are_few(scene: Scene) -> None:
         assert states(raw.read_all()) == ["08P01"]
 
 
-def test_a_transaction_ends_without_a_budget(
+def run(raw: Raw, text: str) -> list[Message]:
+    """Run a statement by the extended protocol."""
+    parse, bind = Message(b"P", b"\0" + text.encode() + bytes(3)), Message(b"B", bytes(8))
+    raw.send(parse, bind, Message(b"E", bytes(5)), Message(b"S"))
+    return raw.read_all()
+
+
+def test_an_end_is_asked_for_within_the_budget_too(
     scene: Scene, monkeypatch: pytest.MonkeyPatch, settings: Any
 ) -> None:
     settings.CALLER_BUDGETS = {**settings.CALLER_BUDGETS, "query": "1 per hour"}
@@ -469,13 +569,15 @@ def test_a_transaction_ends_without_a_budget(
         raw.query("BEGIN")
         use_budget(QUERY, caller=scene.world.member.email, seconds=2)
         assert states(raw.query("SELECT 1")) == ["53400"]
-        assert states(raw.query("ROLLBACK; SELECT 1")) == ["53400"]
-        raw.send(
-            Message(b"P", b"\0COMMIT\0\0\0"), Message(b"B", bytes(8)), Message(b"E", bytes(5)), Message(b"S")
-        )
-        answer = raw.read_all()
-        assert states(answer) == []
-        assert answer[-1].body == b"I"
+        monkeypatch.setattr("logs.wire.session._UNPAID_SECONDS", 60)
+        for statement in ("COMMIT", "ROLLBACK", "CLOSE ALL", "DEALLOCATE ALL", "DISCARD ALL"):
+            for answer in (raw.query(statement), raw.query("SELECT 1"), run(raw, statement)):
+                assert states(answer) == ["53400"]
+                # Nothing was done: the transaction lasts.
+                assert answer[-1] == Message(b"Z", b"T")
+        settings.CALLER_BUDGETS = {**settings.CALLER_BUDGETS, "query": "1000 per hour"}
+        assert [message.kind for message in run(raw, "COMMIT")] == [b"1", b"2", b"C", b"Z"]
+        assert raw.query("SELECT 1")[-1] == Message(b"Z", b"I")
 
 
 def test_an_answer_is_sent_whole_also_if_it_used_up_the_budget(
@@ -505,6 +607,49 @@ def test_what_fails_in_the_catalog_uncounts_nothing(scene: Scene, monkeypatch: p
         raw.query("ROLLBACK")
         assert states(raw.query("PREPARE c AS SELECT 1")) == ["54000"]
         assert states(raw.query("DEALLOCATE a; PREPARE c AS SELECT 1")) == []
+
+
+@pytest.mark.parametrize("ask", [Raw.query, run])
+def test_what_the_catalog_server_keeps_has_limits(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, ask: Callable[[Raw, str], list[Message]]
+) -> None:
+    monkeypatch.setattr("logs.wire.session._MAX_STATEMENTS", 3)
+    monkeypatch.setattr("logs.wire.session._MAX_PORTALS", 3)
+    with Raw.signed_in(scene) as raw:
+        # Each makes one of a kind, then what makes room for one, then what ends all.
+        for make, end, end_all in (
+            ("PREPARE {} AS SELECT 1", "DEALLOCATE {}", "DEALLOCATE ALL"),
+            ("DECLARE {} CURSOR FOR SELECT 1", "CLOSE {}", "CLOSE ALL"),
+            ("SAVEPOINT {}", "RELEASE SAVEPOINT {}", "ROLLBACK; BEGIN"),
+        ):
+            raw.query("BEGIN")
+            # A statement and a portal without a name count.
+            made = [name for name in "abcd" if not states(ask(raw, make.format(name)))]
+            assert made in (["a", "b"], ["a", "b", "c"])
+            raw.query("ROLLBACK; BEGIN")
+            raw.query("DEALLOCATE ALL")
+            for name in made[:2]:
+                assert states(raw.query(make.format(name))) == []
+            assert states(ask(raw, end.format("b"))) == []
+            assert states(raw.query(make.format("b"))) == []
+            assert states(raw.query(end_all)) == []
+            for name in made[:2]:
+                assert states(raw.query(make.format(name))) == []
+            raw.query("ROLLBACK; DISCARD ALL")
+
+
+def test_the_statement_without_a_name_outlives_the_others(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("logs.wire.session._MAX_STATEMENTS", 2)
+    with Raw.signed_in(scene) as raw:
+        raw.query("BEGIN")
+        raw.send(Message(b"P", b"d\0DEALLOCATE ALL\0\0\0"), Message(b"B", b"d\0d\0" + bytes(6)))
+        raw.send(Message(b"P", b"\0SAVEPOINT a\0\0\0"), Message(b"E", b"d\0" + bytes(4)))
+        raw.send(*[Message(b"B", bytes(8)), Message(b"E", bytes(5))] * 3, Message(b"S"))
+        answer = raw.read_all()
+        assert b"".join(message.kind for message in answer) == b"121C2C2C2EZ"
+        assert states(answer) == ["54000"]
 
 
 def test_connections_that_are_being_made_count(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:

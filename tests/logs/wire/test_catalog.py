@@ -6,8 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import psycopg
 import pytest
+from django.conf import settings
+from django.db import connection as django_connection
 
 from logs.columns import COLUMNS
+from logs.wire import catalog
 from logs.wire.statements import Failure, require_catalog
 
 if TYPE_CHECKING:
@@ -321,6 +324,26 @@ def test_other_clients_are_not_seen(scene: Scene) -> None:
                 other.execute(what.encode())
 
 
+def test_statements_that_fail_are_not_in_the_log_of_the_server(scene: Scene) -> None:
+    """They could fill its disk."""
+    with scene.connect() as connection:
+        for name, value in (("log_min_error_statement", "panic"), ("log_min_messages", "fatal")):
+            assert connection.execute(f"SHOW {name}".encode()).fetchone() == (value,)
+            with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                connection.execute(f"SET {name} = debug5".encode())
+
+
+def test_a_catalog_waits_briefly_for_who_reads_the_one_before(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(catalog, "_MAKE", catalog._MAKE.replace("5s", "20ms"))
+    place = {**django_connection.settings_dict, "OPTIONS": {}}
+    with scene.connect_past() as connection:
+        connection.execute("SELECT FROM proxy_logs")
+        with pytest.raises(psycopg.errors.LockNotAvailable):
+            catalog.prepare_catalog(place, secret=settings.SECRET_KEY, connections=60)
+
+
 def test_columns_have_types_and_comments(scene: Scene) -> None:
     with scene.connect() as connection:
         rows = connection.execute(
@@ -355,6 +378,7 @@ def test_columns_have_types_and_comments(scene: Scene) -> None:
         "DISCARD ALL",
         'SELECT "größe" FROM (VALUES (1)) AS x("größe")',
         "SELECT größe FROM x",
+        'SELECT \'U&"x"\', u & "x"',
     ],
 )
 def test_what_drivers_send_is_let_through(statement: str) -> None:
@@ -362,7 +386,12 @@ def test_what_drivers_send_is_let_through(statement: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "statement", ["ALTER ROLE x", "SET work_mem = 1", "SET x.y = 1", "€ SELECT 1", "DO ''"]
+    "statement",
+    [
+        *("ALTER ROLE x", "SET work_mem = 1", "SET x.y = 1", "€ SELECT 1", "DO ''"),
+        # It would be the log, which PostgreSQL has none of.
+        *(r'SELECT count(*) FROM U&"proxy\005flogs"', r'SELECT 1 FROM public.u&"proxy!005flogs" UESCAPE "!"'),
+    ],
 )
 def test_what_is_refused_before_the_server(statement: str) -> None:
     with pytest.raises(Failure):
