@@ -61,9 +61,11 @@ def _said(conditions: Mapping[str, Any]) -> Iterator[str]:
     for key, value in conditions.items():
         if isinstance(value, bool):
             yield _SAID_FLAGS[key][value] if key in _SAID_FLAGS else key if value else f"not {key}"
-        elif key in {"all", "any"} and isinstance(value, list):
-            joined = " and " if key == "all" else " or "
-            yield f"({joined.join(map(say_conditions, value))})"
+        # What is joined by "and" needs brackets in an "or" alone.
+        elif key == "all" and isinstance(value, list):
+            yield " and ".join(map(say_conditions, value))
+        elif key == "any" and isinstance(value, list):
+            yield f"({' or '.join(map(_alternative, value))})"
         elif key == "not":
             yield f"not ({say_conditions(value)})"
         elif isinstance(value, dict):
@@ -72,6 +74,11 @@ def _said(conditions: Mapping[str, Any]) -> Iterator[str]:
             )
         else:
             yield f"{key} is {_text(value)}"
+
+
+def _alternative(part: Any) -> str:
+    is_joined = isinstance(part, dict) and isinstance(part.get("all"), list) and len(part["all"]) > 1
+    return f"({say_conditions(part)})" if is_joined else say_conditions(part)
 
 
 def _test(key: str, operator: str, given: Any) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from analytics.advice.proposal import Kind
 from analytics.replay.figures import NO_WAITING, figures_of, middle, time_of
+from analytics.reports.savings_sql import MONTH_DAYS
 from tenantadmin.lib.core import formats
 
 if TYPE_CHECKING:
@@ -136,14 +137,14 @@ def _possible(undecided: Sequence[Recommendation]) -> tuple[str, str]:
     for row in undecided:
         by_means[_means_of(row)].append(row)
     means = [
-        f"{name} could save about {gains}"
+        f"{name} could save about {gains} a month"
         for name, rows in sorted(by_means.items())
         if (gains := _gains(rows))
     ]
     days = max((row.days for row in undecided), default=0)
     return (
         f"{formats.count(leaks, 'privacy leak')} to close" if leaks else "",
-        f"over the {formats.count(days, 'day')} replayed, {'; '.join(means)}" if means else "",
+        f"judging by the {formats.count(days, 'day')} replayed, {'; '.join(means)}" if means else "",
     )
 
 
@@ -155,15 +156,17 @@ def _means_of(row: Recommendation) -> str:
 
 
 def _gains(rows: Sequence[Recommendation]) -> str:
-    """Return what these recommendations are likely to save, or an empty text."""
+    """Return what these recommendations are likely to save in a month, or an empty text."""
     money: dict[str, Decimal] = defaultdict(Decimal)
     times: dict[str, float] = defaultdict(float)
     for row in rows:
         gain = row.predicted["gain"]
-        times[time_of_kind(row.kind)] += max(middle(gain["savedMs"]), 0)
+        months = MONTH_DAYS / row.days
+        times[time_of_kind(row.kind)] += max(middle(gain["savedMs"]), 0) * months
         if price := gain.get("money"):
             # Negative where less is billed.
-            money[price["currency"]] -= min((Decimal(price["low"]) + Decimal(price["high"])) / 2, Decimal())
+            of_days = min((Decimal(price["low"]) + Decimal(price["high"])) / 2, Decimal())
+            money[price["currency"]] -= of_days * MONTH_DAYS / row.days
     least = max(1000, _SHOWN * max(times.values(), default=0))
     return _listed(
         [

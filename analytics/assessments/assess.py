@@ -402,7 +402,7 @@ def _explain(
 
 def _notes(read: Read, mining: Mining, left_out: Sequence[str], *, has_rules: bool) -> list[str]:
     """Say what is missing, and why some statements got no rule."""
-    notes = [f"Without {name}: {lost}." for name, lost in sorted(read.missing.items())]
+    notes = [f"Not known without the column {name}: {lost}." for name, lost in sorted(read.missing.items())]
     if read.unparsed:
         seconds = read.unparsed_ms // 1000
         notes.append(

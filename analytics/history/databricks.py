@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 _COLUMNS: Final = {
     "text": Column(("statement_text",)),
     "started": Column(("start_time",)),
-    "id": Column(("statement_id",), "repeated rows cannot be told from repeated statements"),
-    "took": Column(("execution_duration_ms",), "no time in the warehouse, no savings and no bill"),
+    "id": Column(("statement_id",), "which repeated rows are repeated statements"),
+    "took": Column(("execution_duration_ms",), "time in the warehouse, savings and the bill"),
     "total": Column(("total_duration_ms",), "how long users waited"),
     "user": Column(("executed_by",), "rules by user, and results that users may not share"),
     "session": Column(("session_id",), "sessions"),

@@ -35,8 +35,8 @@ _MAX_TEXT: Final = 100_000
 _COLUMNS: Final = {
     "text": Column(("query_text",)),
     "started": Column(("start_time",)),
-    "id": Column(("query_id",), "repeated rows cannot be told from repeated statements"),
-    "took": Column(("execution_time",), "no time in the warehouse, no savings and no bill"),
+    "id": Column(("query_id",), "which repeated rows are repeated statements"),
+    "took": Column(("execution_time",), "time in the warehouse, savings and the bill"),
     "total": Column(("total_elapsed_time",), "how long users waited"),
     "user": Column(("user_name",), "rules by user, and results that users may not share"),
     "session": Column(("session_id",), "sessions"),

@@ -233,7 +233,7 @@ def _propose_suspend(awake: Awake, job: Job) -> list[Proposal]:
     )
     billed_now, billed_then = durations(awake.ms, awake.ms - gains[then])
     why = (
-        f"After {now} seconds the executions bill {billed_now}, after {then} seconds {billed_then}.",
+        f"It bills {billed_now} if it suspends after {now} seconds, {billed_then} after {then} seconds.",
         (
             f"First change it in the warehouse. Snowflake: ALTER WAREHOUSE … SET AUTO_SUSPEND = {then}. "
             f"Databricks: Auto stop of the SQL warehouse, {span(then)} (auto_stop_mins = {then // 60})."

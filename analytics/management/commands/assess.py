@@ -112,7 +112,7 @@ class Command(BaseCommand):
         if as_json:
             self.stdout.write(dump_json(report).decode())
         else:
-            self.stdout.write(describe(report))
+            self.stdout.write(describe(report, owner=order.owner))
 
 
 def _make_order(
@@ -204,17 +204,19 @@ def _email(text: str) -> str:
         raise argparse.ArgumentTypeError(str(error)) from None
 
 
-def describe(report: Mapping[str, Any]) -> str:
-    """Return the report for a terminal."""
+def describe(report: Mapping[str, Any], *, owner: str | None) -> str:
+    """Return the report for a terminal. ``owner`` may see it in the dashboard."""
     read, window, repeats = report["read"], report["window"], report["repeats"]
     replay, bill = report["replay"], report["bill"]
     rules = Table(title="Rules, replayed together")
     rules.add_column("rule")
-    for name in ("requests", "hits", "misses", "saved h", "at risk"):
+    for name in ("requests", "hits", "misses", "run time saved, h", "at risk"):
         rules.add_column(name, justify="right")
     counts = {row["ruleId"]: row for row in replay["rules"]}
     for rule in report["rules"]:
         rules.add_row(visible(rule["id"]), *_cells(counts[rule["id"]]))
+    if None in counts:
+        rules.add_row("no rule", *_cells(counts[None]))
     rules.add_row("total", *_cells(replay["total"]))
     text = StringIO()
     console = Console(file=text, highlight=False, markup=False, width=100)
@@ -233,7 +235,8 @@ def describe(report: Mapping[str, Any]) -> str:
         console.print("No rule would save enough.")
     console.print(
         f"Billed in {bill['days']} days, by the model: {_billed(bill['without'])}. With the rules: "
-        f"{_billed(bill['withRules'])}. Saved in a month: {_billed(bill['savedPerMonth'])}"
+        f"{_billed(bill['withRules'])}. Saved in a month: {_billed(bill['savedPerMonth'])}. Billed is all "
+        "the time that a warehouse is awake, so a hit can save more billed time than its statement runs."
     )
     if bill["metering"] is not None:
         console.print(_metering_table(bill["metering"]))
@@ -244,7 +247,14 @@ def describe(report: Mapping[str, Any]) -> str:
         "rules on texts."
     )
     console.print(report["url"], soft_wrap=True)
+    console.print(_say_who_sees(owner), soft_wrap=True)
     return text.getvalue()
+
+
+def _say_who_sees(owner: str | None) -> str:
+    if owner is None:
+        return "To see it there, run this again with --owner EMAIL, start the service (make run) and sign in."
+    return f"To see it there, start the service (make run) and sign in as {visible(owner)}."
 
 
 def _metering_table(days: Sequence[Mapping[str, Any]]) -> Table:

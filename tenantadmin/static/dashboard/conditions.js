@@ -49,13 +49,17 @@ function one(key, test) {
     .join(" and ");
 }
 
+/** @param {Record<string, any>} part @returns {string} */
+const alternative = (part) =>
+  Array.isArray(part?.all) && part.all.length > 1 ? `(${asSentence(part)})` : asSentence(part);
+
 /** @param {Record<string, any> | undefined} conditions @returns {string} */
 export function asSentence(conditions) {
   const parts = Object.entries(conditions ?? {}).map(([key, value]) => {
     if (key === "not") return `not (${asSentence(value)})`;
-    if ((key === "any" || key === "all") && Array.isArray(value)) {
-      return `(${value.map((part) => asSentence(part)).join(key === "any" ? " or " : " and ")})`;
-    }
+    // What is joined by “and” needs brackets in an “or” alone.
+    if (key === "all" && Array.isArray(value)) return value.map(asSentence).join(" and ");
+    if (key === "any" && Array.isArray(value)) return `(${value.map(alternative).join(" or ")})`;
     return one(key, value);
   });
   return parts.join(" and ") || "every request";

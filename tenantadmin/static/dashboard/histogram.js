@@ -78,10 +78,16 @@ export function histogram({ tenant, signal }, chosen) {
     const [first, last] = daysOf(chosen);
     const line = (
       /** @type {string} */ label,
-      /** @type {(number | null)[]} */ numbers,
+      /** @type {Histogram} */ of,
+      /** @type {"entries" | "p95Ms" | "medianMs"} */ key,
       /** @type {string} */ colour,
-      /** @type {(value: Value) => string} */ show,
-    ) => ({ label, values: numbers, colour, kind: /** @type {const} */ ("line"), show });
+    ) => ({
+      label,
+      values: of.buckets.map((one) => one[key]),
+      colour,
+      kind: /** @type {const} */ ("line"),
+      show: key === "entries" ? number : duration,
+    });
     return panel(
       "When",
       [
@@ -105,16 +111,7 @@ export function histogram({ tenant, signal }, chosen) {
         press,
         series: [
           ...stacked,
-          ...(before
-            ? [
-                line(
-                  `All, ${earlier?.[1]}`,
-                  before.buckets.map((one) => one.entries),
-                  "rate",
-                  number,
-                ),
-              ]
-            : []),
+          ...(before ? [line(`All, ${earlier?.[1]}`, before, "entries", "rate")] : []),
         ],
       }),
       chart({
@@ -124,28 +121,9 @@ export function histogram({ tenant, signal }, chosen) {
         press,
         short: true,
         series: [
-          line(
-            "95 % within",
-            buckets.map((one) => one.p95Ms),
-            "miss",
-            duration,
-          ),
-          line(
-            "Half within",
-            buckets.map((one) => one.medianMs),
-            "hit",
-            duration,
-          ),
-          ...(before
-            ? [
-                line(
-                  `95 % within, ${earlier?.[1]}`,
-                  before.buckets.map((one) => one.p95Ms),
-                  "rate",
-                  duration,
-                ),
-              ]
-            : []),
+          line("95% within", now, "p95Ms", "miss"),
+          line("Half within", now, "medianMs", "hit"),
+          ...(before ? [line(`95% within, ${earlier?.[1]}`, before, "p95Ms", "rate")] : []),
         ],
       }),
       h(

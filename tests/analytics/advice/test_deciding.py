@@ -387,7 +387,7 @@ def test_rest(tenant: UUID, client: ApiClient) -> None:
     assert client.get(f"{address}?state=accepted").json()["recommendations"] == []
     verdict = client.get(f"/tenants/{tenant}/verdict").json()
     assert verdict["advice"].startswith(
-        "1 open recommendation: over the 3 days replayed, changes of rules could save about "
+        "1 open recommendation: judging by the 3 days replayed, changes of rules could save about "
     )
     assert client.get(f"{own}/effect").status_code == 409
     assert client.request("POST", f"{own}/accept", headers={"If-Match": '"x"'}).status_code == 409

@@ -33,16 +33,16 @@ def test_the_sum_leaves_out_losses_and_names_leaks() -> None:
         one(Kind.SWR, saved=3_600_000),
     ]
     assert describe_possible(rows, ()) == (
-        "1 privacy leak to close. Over the 14 days replayed, changes of rules could save about 1 h "
-        "of waiting time and 2 h of warehouse time; letting the warehouse suspend sooner could save about 15 "
-        "USD. Each was predicted alone: together they may save less."
+        "1 privacy leak to close. Judging by the 14 days replayed, changes of rules could save about 2.1 h "
+        "of waiting time and 4.3 h of warehouse time a month; letting the warehouse suspend sooner could "
+        "save about 32 USD a month. Each was predicted alone: together they may save less."
     )
     assert describe_possible(rows[:1], ()) == "1 privacy leak to close."
     assert describe_possible([], ()) is None
     assert describe_open(rows, ()) == (
-        "4 open recommendations: 1 privacy leak to close; over the 14 days replayed, changes of rules could "
-        "save about 1 h of waiting time and 2 h of warehouse time; letting the warehouse suspend sooner "
-        "could save about 15 USD"
+        "4 open recommendations: 1 privacy leak to close; judging by the 14 days replayed, changes of rules "
+        "could save about 2.1 h of waiting time and 4.3 h of warehouse time a month; letting the warehouse "
+        "suspend sooner could save about 32 USD a month"
     )
     assert describe_open(rows[:1], ()) == "1 open recommendation: 1 privacy leak to close"
     assert describe_open([one(Kind.REMOVE, saved=0)], ()) == "1 open recommendation"
@@ -50,18 +50,18 @@ def test_the_sum_leaves_out_losses_and_names_leaks() -> None:
     assert [purpose_of(row.kind) for row in rows] == ["privacy", "saves money", "saves time", "no waiting"]
     # Two minutes beside hours are not worth a word.
     rows[3] = one(Kind.SWR, saved=120_000)
-    assert "rules could save about 2 h of warehouse time;" in (describe_open(rows, ()) or "")
+    assert "rules could save about 4.3 h of warehouse time a month;" in (describe_open(rows, ()) or "")
 
 
 def test_what_changes_earlier_rules_promises_nothing() -> None:
     rows = [one(Kind.CACHE, saved=7_200_000), one(Kind.AUTO_SUSPEND, saved=0, money=("-20.00", "-10.00"))]
     earlier = {rows[0].pk}
-    saved = "letting the warehouse suspend sooner could save about 15 USD"
+    saved = "letting the warehouse suspend sooner could save about 32 USD a month"
     assert describe_open(rows, earlier) == (
-        f"1 open recommendation: over the 14 days replayed, {saved}; "
+        f"1 open recommendation: judging by the 14 days replayed, {saved}; "
         "1 recommendation is of earlier rules: search again"
     )
-    assert describe_possible(rows, earlier) == f"Over the 14 days replayed, {saved}."
+    assert describe_possible(rows, earlier) == f"Judging by the 14 days replayed, {saved}."
     assert describe_open([rows[0]] * 2, earlier) == "2 recommendations are of earlier rules: search again"
     searching = describe_open(rows[:1], earlier, is_searching=True)
     assert searching == "1 recommendation is of earlier rules: a new search is running"

@@ -272,5 +272,21 @@ def test_people_read_the_report(tmp_path: Path) -> None:
     out = StringIO()
     call_command("assess", str(path), "--from", "snowflake", stdout=out, stderr=StringIO())
     text = " ".join(out.getvalue().split())
-    for part in ("400 statements read", "repeat within an hour", "Saved in a month:", "A real Gateway may"):
+    for part in (
+        "400 statements read",
+        "repeat within an hour",
+        "Saved in a month:",
+        "Not known without the column client_application_id: rules by the client.",
+        "A real Gateway may",
+        "run this again with --owner EMAIL",
+    ):
         assert part in text
+    # The rows of the table add up.
+    rows = [line.strip("│").split("│") for line in out.getvalue().splitlines() if line.startswith("│")]
+    *others, total = [int(row[1]) for row in rows]
+    assert rows[-2][0].strip() == "no rule"
+    assert sum(others) == total
+    out = StringIO()
+    owner = ("--owner", "ann@example.org")
+    call_command("assess", str(path), "--from", "snowflake", *owner, stdout=out, stderr=StringIO())
+    assert "start the service (make run) and sign in as ann@example.org." in out.getvalue()

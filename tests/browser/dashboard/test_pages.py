@@ -681,8 +681,8 @@ def test_numbers_and_statements_of_a_digest_lead_to_the_log(
     with open_as(demo.owner, home, f"/t/{demo.tenant}/digest") as dashboard:
         page = dashboard.page
         expect(page.locator(".verdict a")).to_contain_text(
-            "1 open recommendation: over the 1 day replayed, changes of rules could save about "
-            "5 s of warehouse time"
+            "1 open recommendation: judging by the 1 day replayed, changes of rules could save "
+            "about 2.5 min of warehouse time a month"
         )
         link = page.locator("section:has(h2:text('Totals')) .prose a").first
         number = link.inner_text()

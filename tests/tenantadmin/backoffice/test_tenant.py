@@ -109,8 +109,8 @@ def test_what_is_recommended_leads_to_the_dashboard(support: Client, tenant: Ten
     address = in_dashboard(tenant.pk, "recommendations")
     link = (
         f'What would help now: <a href="{address}">2 open recommendations: '
-        "1 privacy leak to close; over the 1 day replayed, changes of rules could save about 10 s of "
-        "warehouse time</a>"
+        "1 privacy leak to close; judging by the 1 day replayed, changes of rules could save about "
+        "5 min of warehouse time a month</a>"
     )
     assert link in support.get(to("tenant", tenant)).content.decode()
 

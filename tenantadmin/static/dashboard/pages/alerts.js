@@ -187,7 +187,7 @@ export async function show(context) {
           "No alert yet.",
           h(
             "p.muted",
-            "An alert tells members, a webhook, Slack, Teams or PagerDuty when the hit rate or the savings fall, the log is late, or requests fail.",
+            "An alert tells members, a webhook, Slack, Teams or PagerDuty when the hit rate or the savings fall, the bill passes a sum, the log is late, or requests fail.",
             !writes && " An admin of the tenant makes them.",
           ),
         ),
@@ -228,7 +228,7 @@ export async function show(context) {
         [
           text("Alert", "name"),
           age("Began", "startedAt"),
-          text("Ended", "endedAt", (at) => (at ? ago(at) : badge("fires", "bad"))),
+          text("Ended", "endedAt", (at) => (at ? ago(at) : badge("still fires", "bad"))),
           text("Reached", "valueText"),
           {
             head: "Fired from",

@@ -170,7 +170,7 @@ function billed(bill) {
     h(
       "p.pad.muted.small",
       rows[0].cost === undefined && "Run the command again with --price to see money. ",
-      "Billed is all the time that a warehouse is awake: from its first statement until it suspends. ",
+      "Billed is all the time that a warehouse is awake: from its first statement until it suspends. So a hit can save more billed time than its statement runs. ",
       a(`${DOCS}/guides/savings`, "How it is counted"),
     ),
   );

@@ -1,4 +1,5 @@
-// What was done to the tenant's people, rights, tokens and alerts: who, when, and from where.
+// What was done to the tenant's people, rights, tokens, alerts, drafts and replays: who, when, and
+// from where.
 
 import { call, send } from "../api.js";
 import { today, when } from "../format.js";
@@ -11,14 +12,14 @@ export async function show({ tenant, query }) {
   const chosen = (/** @type {string} */ name) => query.get(name) ?? "";
   const asked = {
     tenant,
-    ...(chosen("actor") && { actor: chosen("actor") }),
+    actor: chosen("actor"),
     ...(chosen("from") && { from: `${chosen("from")}T00:00:00Z` }),
     ...(chosen("to") && { to: `${chosen("to")}T23:59:59.999Z` }),
   };
   const { events, _links } = await call("GET /config/events", {
     ...asked,
     limit: 50,
-    ...(chosen("cursor") && { cursor: chosen("cursor") }),
+    cursor: chosen("cursor"),
   });
   const next = _links.next && new URLSearchParams(_links.next.href.split("?")[1]).get("cursor");
   const isCut = fine("");
@@ -34,9 +35,9 @@ export async function show({ tenant, query }) {
     pageHead(
       "Audit",
       [
-        "People, rights, tokens and alerts. ",
+        "People, rights, tokens, alerts, drafts and replays. ",
         a(to(tenant, "history"), "History"),
-        " has rules and configuration.",
+        " has rules and configuration. Days are in UTC.",
       ],
       button("Download CSV", save),
     ),
@@ -44,7 +45,7 @@ export async function show({ tenant, query }) {
     filters(
       at,
       field("From", input("from", chosen("from"), { type: "date" })),
-      field("To", input("to", chosen("to"), { type: "date" }), "Days are in UTC."),
+      field("To", input("to", chosen("to"), { type: "date" })),
       field("Who", input("actor", chosen("actor"), { placeholder: "name@example.com" })),
     ),
     tablePanel(
@@ -62,7 +63,7 @@ export async function show({ tenant, query }) {
           ],
           class: "value",
         },
-        text("From", "address"),
+        text("Address", "address"),
       ],
       events,
       { label: "Audit", none: "Nothing was done." },

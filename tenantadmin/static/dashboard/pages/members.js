@@ -266,7 +266,7 @@ export async function show(context) {
         beside(`They ${AUDITS}`),
         [
           text("Email", "grantee"),
-          text("Until", "expiresAt", (at) => (at ? when(at) : "removed")),
+          text("Until", "expiresAt", (at) => (at ? when(at) : "no end date")),
           text("Added by", "grantedBy"),
           age("Added", "createdAt"),
           acts((row) => button("Remove", () => dismiss(row), "quiet small")),

@@ -223,7 +223,7 @@ async function year(context, period, activity) {
     ]),
     panel(
       "Requests by day",
-      null,
+      beside("Press a bar for its day"),
       traffic(context, `Requests by day in ${period}`, buckets, marks),
     ),
   );
@@ -275,6 +275,7 @@ async function inDays(context, period, activity) {
     panel(
       label,
       isDay && [
+        can(tenant, "member") && beside("Press a bar for its requests"),
         seesStatements && a(to(tenant, "statements", { day: period }), "Statements"),
         can(tenant, "member") && a(to(tenant, "traffic", { from, to: last }), "Requests"),
         a(to(tenant, "digest", { day: period }), "Digest"),

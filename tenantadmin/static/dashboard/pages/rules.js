@@ -333,11 +333,12 @@ function describe(tenant, inForce, rule, did, isOpen, blame, acts) {
     h("div"),
     h(
       "span",
-      { ...none(isCache ? did : null), "data-unit": "saved" },
-      isCache && did ? "…" : f.NONE,
+      { ...none(isCache ? effect : null), "data-unit": "saved" },
+      isCache && effect ? "…" : f.NONE,
     ),
   ];
-  if (isCache) did?.saved.then((of) => fill(saved, f.saving(f.duration(of.get(rule.id)))));
+  if (isCache && effect)
+    did?.saved.then((of) => fill(saved, f.saving(f.duration(of.get(rule.id)))));
   const element = h(
     "details",
     { class: isOn ? "rule" : "rule off", open: isOpen, id: `rule-${rule.id}` },

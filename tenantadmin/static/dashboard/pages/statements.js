@@ -148,7 +148,12 @@ const columns = (tenant, from, until, rules) => [
     number: true,
     cell: (row) => [
       f.number(counted(row)),
-      others(row) > 0 && h("div.muted.small", `${f.number(others(row))} not counted`),
+      others(row) > 0 &&
+        h(
+          "div.muted.small",
+          { title: "waited, failed, refused, or answered by the Gateway itself" },
+          `${f.number(others(row))} not counted`,
+        ),
     ],
     sort: counted,
   },

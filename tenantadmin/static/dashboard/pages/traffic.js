@@ -47,15 +47,12 @@ export async function show(context) {
     readRules(tenant),
     call(
       "GET /tenants/{tenant}/requests",
-      {
-        tenant,
-        .../** @type {any} */ (chosen),
-        compare: undefined,
-      },
+      { tenant, .../** @type {any} */ (chosen), compare: undefined },
       { signal },
     ),
   ]);
-  const next = nextOf(page);
+  const cursor = nextOf(page);
+  const next = cursor && to(tenant, "traffic", { ...chosen, cursor });
   const head = (/** @type {string} */ name, /** @type {keyof typeof SORTS} */ sort) =>
     h(
       "a",
@@ -89,7 +86,7 @@ export async function show(context) {
           chosen.cursor ? "More requests" : "Requests",
           [
             chosen.cursor && a(to(tenant, "traffic", { ...chosen, cursor: "" }), "First page"),
-            next && a(to(tenant, "traffic", { ...chosen, cursor: next }), "Next page"),
+            next && a(next, "Next page"),
           ],
           h(
             "div.request-heads",
@@ -98,15 +95,7 @@ export async function show(context) {
             head("Response", "-responseTimeMs"),
           ),
           page.requests.map((row) => request(tenant, row, rules)),
-          next &&
-            h(
-              "p.more",
-              h(
-                "a.button",
-                { href: to(tenant, "traffic", { ...chosen, cursor: next }) },
-                "Next page",
-              ),
-            ),
+          next && h("p.more", h("a.button", { href: next }, "Next page")),
         )
       : isFiltered || chosen.cursor
         ? empty("No request fits.", h("p", a(to(tenant, "traffic"), "Without filters")))
