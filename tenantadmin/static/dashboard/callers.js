@@ -22,10 +22,7 @@ export function callers(tenant, from, last) {
   const mayName = can(tenant, "member");
   const show = (/** @type {"programs" | "users"} */ by) =>
     showIn(async () => {
-      const days = { tenant, from, to: last };
-      const found = await (by === "users"
-        ? call("GET /tenants/{tenant}/activity/users", days)
-        : call("GET /tenants/{tenant}/activity/programs", days));
+      const found = await call(`GET /tenants/{tenant}/activity/${by}`, { tenant, from, to: last });
       return panel(tenant, found, by, mayName && show);
     }, box);
   show("programs");
@@ -40,6 +37,7 @@ export function callers(tenant, from, last) {
  */
 function panel(tenant, { callers: rows, rest, currency, text, from, to: last }, by, show) {
   const key = by === "users" ? "user" : "program";
+  const title = `By ${key}`;
   const amount = (/** @type {string | null} */ value) =>
     currency && value != null ? money(value, currency) : NONE;
   const where = (/** @type {Contract.Caller} */ { name }) =>
@@ -59,14 +57,14 @@ function panel(tenant, { callers: rows, rest, currency, text, from, to: last }, 
     );
   const all = rest ? [...rows, { ...rest, name: REST }] : rows;
   const shown = tablePanel(
-    by === "users" ? "By user" : "By program",
+    title,
     show &&
       (by === "users"
         ? button("By program", () => show("programs"), "small")
         : button("By user", () => show("users"), "small")),
     [
       {
-        head: by === "users" ? "User" : "Program",
+        head: key === "user" ? "User" : "Program",
         class: "value",
         cell: (row) => (row.name === REST ? "all others" : where(row)),
       },
@@ -92,7 +90,7 @@ function panel(tenant, { callers: rows, rest, currency, text, from, to: last }, 
         },
     ],
     all,
-    { label: by === "users" ? "By user" : "By program", sorted: 3, none: "Nobody asked." },
+    { label: title, sorted: 3, none: "Nobody asked." },
   );
   if (currency) shown.append(h("p.pad.muted.small", text));
   return shown;

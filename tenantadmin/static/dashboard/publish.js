@@ -208,11 +208,7 @@ export async function reviewRules(context, stored, rules, saved) {
     lint,
     rules,
     touched: [...difference.added, ...difference.changed].map((one) => one.id),
-    replay: async () => {
-      const { draftId } = await makeDraft(tenant, stored, rules);
-      saved();
-      await startReplay(context, { draftId });
-    },
+    replay: () => replayRules(context, stored, rules, saved),
     run: (comment) =>
       publishing(tenant, (confirmDeletes) =>
         call("PUT /config/tenants/{tenant}/rules", {
@@ -258,6 +254,18 @@ const makeDraft = (tenant, stored, rules) =>
     tenant,
     body: { rules, baseSeq: stored.seq },
   });
+
+/**
+ * @param {Context} context
+ * @param {Contract.TenantRules} stored
+ * @param {any[]} rules kept as a draft, and replayed
+ * @param {() => void} saved
+ */
+export async function replayRules(context, stored, rules, saved) {
+  const { draftId } = await makeDraft(context.tenant, stored, rules);
+  saved();
+  await startReplay(context, { draftId });
+}
 
 /**
  * @param {Context} context

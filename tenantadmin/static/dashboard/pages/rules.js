@@ -8,7 +8,7 @@ import { nothingYet } from "../firsthour.js";
 import * as f from "../format.js";
 import { can } from "../people.js";
 import { nameOf } from "../periods.js";
-import { keepAsDraft, reviewRules } from "../publish.js";
+import { keepAsDraft, replayRules, reviewRules } from "../publish.js";
 import { askForRule } from "../ruleform.js";
 import { nameIn } from "../rulenames.js";
 import {
@@ -72,6 +72,7 @@ export async function show(context) {
         h("strong.grow", { role: "status" }, `${f.count(number, "change")}, not published`),
         button("Discard", () => setAndLeave(inForce), "quiet"),
         button("Keep as a draft", () => keepAsDraft(context, stored, rules, done)),
+        button("Replay", () => replayRules(context, stored, rules, done)),
         button("Review and publish", () => reviewRules(context, stored, rules, done), "primary"),
       ],
     );
