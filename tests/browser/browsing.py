@@ -177,7 +177,7 @@ _running: dict[str, Browser] = {}
 
 
 @contextmanager
-def kept(chromium: str) -> Iterator[Browser]:
+def shared_browser(chromium: str) -> Iterator[Browser]:
     """Start the browser, and let `browsing` use it until the end."""
     with launched(chromium) as browser:
         _running[chromium] = browser
@@ -193,7 +193,7 @@ def browsing(chromium: str, **context: Any) -> Iterator[Page]:
         yield stack.enter_context(opened_page(browser, **context))
 
 
-def asked_hosts(page: Page) -> set[str]:
+def requested_hosts(page: Page) -> set[str]:
     """Return the set that collects the hosts of all requests of ``page`` from now on."""
     hosts: set[str] = set()
 

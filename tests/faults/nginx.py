@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
-from tests.ports import kept_port
+from tests.ports import reserved_port
 
 ROOT: Final = Path(__file__).parents[2]
 #: What must differ: addresses, which need no name server. nginx knows ``resolve`` only since 1.27.3.
@@ -46,7 +46,7 @@ class Nginx:
         self._folder = tempfile.TemporaryDirectory(dir=os.environ["TENANTADMIN_TEST_VAR"])
         folder = Path(self._folder.name)
         (folder / "nginx.conf").write_text(_AROUND)
-        with kept_port() as self.port:
+        with reserved_port() as self.port:
             (folder / "shipped.conf").write_text(_adapt(port=self.port, upstream=upstream))
             self.process = subprocess.Popen(
                 [program, "-p", folder, "-c", "nginx.conf", "-e", "stderr"], start_new_session=True

@@ -15,7 +15,7 @@ from typing import Final
 from tenantadmin.run.serve import web
 from tenantadmin.run.serve.address import Address
 from tests.faults.nginx import Nginx
-from tests.ports import kept_port
+from tests.ports import reserved_port
 
 ROOT = Path(__file__).parents[2]
 #: The program of nginx, if tests are to reach the server through it (`make test-nginx`).
@@ -27,7 +27,7 @@ class Server:
 
     def __init__(self, **environment: str) -> None:
         self._nginx: Nginx | None = None
-        with kept_port() as self.port:
+        with reserved_port() as self.port:
             self.process = subprocess.Popen(
                 web.web_command(Address("127.0.0.1", self.port)),
                 cwd=ROOT,

@@ -10,7 +10,7 @@ from django.test import Client
 from django.urls import get_resolver, reverse
 
 from accounts.admin.base import TABS
-from tests.browser.browsing import asked_hosts, browsing
+from tests.browser.browsing import browsing, requested_hosts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -102,7 +102,7 @@ def signed_in(
         if size := media.pop("viewport", None):
             page.set_viewport_size(size)
         page.emulate_media(**media)
-        hosts = asked_hosts(page)
+        hosts = requested_hosts(page)
         yield page, Clicks(page, service)
         assert hosts == {service.removeprefix("http://")}
 
