@@ -167,7 +167,7 @@ def opened_page(browser: Browser, **context: Any) -> Iterator[Page]:
             error.add_note(f"{page.url} shows:\n{page.inner_text('body')[:4000]}")
             raise
         # A violation of the Content-Security-Policy is one.
-        unexpected = [it for it in problems if not it.startswith(_ANSWERED)]
+        unexpected = [problem for problem in problems if not problem.startswith(_ANSWERED)]
         assert not unexpected, unexpected
     finally:
         page.close()

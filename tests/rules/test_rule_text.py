@@ -24,7 +24,9 @@ def test_fields_have_the_labels_of_the_form() -> None:
         "requireInvalidation": True,
         "staleWhileRevalidate": 120,
     }
-    assert [(it.field, it.before, it.after) for it in describe_rule_changes(before, after)] == [
+    assert [
+        (change.field, change.before, change.after) for change in describe_rule_changes(before, after)
+    ] == [
         ("Applies to", "every request", "only reads"),
         ("Then", "cache the result", "refuse the statement"),
         ("A result serves", "every user", "only the user who asked"),
@@ -41,7 +43,7 @@ def test_what_a_draft_says_wrongly_is_shown_as_it_is() -> None:
         {"ttlSeconds": "1 h", "colour": {"a": 1}},
         {"varyBy": "userName", "action": 7},
     ]
-    said = [[(it.field, it.after) for it in describe_rule_changes({}, rule)] for rule in wrong]
+    said = [[(change.field, change.after) for change in describe_rule_changes({}, rule)] for rule in wrong]
     assert said == [
         [("Applies to", "[1]")],
         [("Applies to", "any a 1")],

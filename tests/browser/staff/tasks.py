@@ -111,10 +111,12 @@ def staff_pages(known: dict[str, Any]) -> dict[str, str]:
     """Return the path of each staff page by name, if its address names nothing that is not in ``known``."""
     found = {}
     names = get_resolver("tenantadmin.backoffice.urls").reverse_dict
-    for name in (it for it in names if isinstance(it, str)):
+    for name in (key for key in names if isinstance(key, str)):
         parameters = names.getlist(name)[0][0][0][1]
         if known.keys() >= set(parameters):
-            found[name] = reverse(f"admin:{name}", kwargs={it: known[it] for it in parameters})
+            found[name] = reverse(
+                f"admin:{name}", kwargs={parameter: known[parameter] for parameter in parameters}
+            )
     pages = {name: path for name, path in found.items() if path.endswith("/")}
     # Without a challenge the page goes to the dashboard for one, and comes back while a test looks at it.
     pages["tenant-open"] += f"?challenge={'c' * 43}"
