@@ -32,7 +32,7 @@ RUN_REQUIREMENTS := requirements.txt requirements-embedded.txt
 DEV_REQUIREMENTS := $(RUN_REQUIREMENTS) requirements-dev.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help run assess test test-slow test-image test-sail test-spark test-sqlalchemy test-superset test-providers test-ceph test-drivers browser browser-pages check coverage mutants lint format bench fuzz contract screenshots clients lock clean
+.PHONY: help run assess test test-slow test-image test-sail test-spark test-sqlalchemy test-superset test-providers test-ceph test-nginx test-drivers browser browser-pages check coverage mutants lint format bench fuzz contract screenshots clients lock clean
 
 help: ## Say what can be made
 	@sed -n 's/^\([a-z-]*\):.*## /make \1\t/p' Makefile | expand -t 14
@@ -82,6 +82,12 @@ test-providers: .venv/dev.stamp $(PROVIDERS)/stamp ## Sign in through two OpenID
 
 test-ceph: .venv/dev.stamp ## Run the tests on S3 with Ceph as the server; needs Debian's ceph-mon, ceph-osd, radosgw and ceph-common
 	@scripts/with_ceph.sh $(BIN)/pytest -q $$(grep -rl --include='test_*.py' 'from tests.s3 import' tests) $(ARGS)
+
+# Debian has nginx where PATH of a user does not lead.
+test-nginx: .venv/dev.stamp ## Run the tests of slow clients and of callers that hang up behind docker/nginx.conf; needs Debian's nginx
+	@export TEST_NGINX="$$(PATH="$$PATH:/usr/sbin" command -v nginx)"; \
+		test -n "$$TEST_NGINX" || { echo "nginx is missing. Debian: apt-get install nginx"; exit 1; }; \
+		"$$TEST_NGINX" -v && $(BIN)/pytest -q -m nginx tests/faults $(ARGS)
 
 test-sail: $(SPARK)/stamp ## Compare SQL on Spark Connect with DuckDB, on Sail, which is installed for it
 	@RUST_LOG=error $(SPARK)/bin/python -m pytest tests/logs/sql/test_spark.py -q -m "not apache" -p no:cacheprovider $(ARGS)
@@ -148,7 +154,7 @@ clients: .venv/dev.stamp $(NODE)/stamp $(PYTHON_CLIENT)/stamp $(TOOLS)/stamp $(f
 		--ruleset tests/clients/scripts/spectral.yaml $(CONTRACT)
 	@$(BIN)/pytest tests/clients -q
 
-run test test-slow test-image browser-pages fuzz clients contract: $(CONTRACT)
+run test test-slow test-nginx test-image browser-pages fuzz clients contract: $(CONTRACT)
 
 # After the requirements, which the targets name first.
 $(CONTRACT): $(shell find accounts analytics logs rules tenantadmin tosapp -name '*.py' -not -path '*/migrations/*')

@@ -113,8 +113,8 @@ def describe_fields(changes: Sequence[FieldChange]) -> tuple[ChangeInWords, ...]
     return tuple(
         ChangeInWords(
             field=label_of(change.path),
-            before=say_value(change.before, _SHOWN.get(change.path)),
-            after=say_value(change.after, _SHOWN.get(change.path)),
+            before=describe_value(change.before, _SHOWN.get(change.path)),
+            after=describe_value(change.after, _SHOWN.get(change.path)),
         )
         for whole in changes
         for change in _leaves(whole)
@@ -131,8 +131,8 @@ def label_of(pointer: str) -> str:
     return words[:1].upper() + words[1:]
 
 
-def say_value(value: Any, show: Callable[[Any], str] | None = None) -> str:
-    """Say a value. Null means that it is absent."""
+def describe_value(value: Any, show: Callable[[Any], str] | None = None) -> str:
+    """Describe a value. Null means that it is absent."""
     if value is None or (value == [] and show is None):
         return NONE
     if isinstance(value, bool):

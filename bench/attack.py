@@ -44,7 +44,7 @@ class Attack:
         works = [
             *[(self._read_slowly, number) for number in range(self.readers)],
             *[(self._explain, number) for number in range(self.bombs)],
-            *[(self._tell_of_logs, number) for number in range(self.notifications)],
+            *[(self._notify_of_logs, number) for number in range(self.notifications)],
             *[(self._check_domain, number) for number in range(self.domains)],
         ]
         threads = [
@@ -74,7 +74,7 @@ class Attack:
             self._send("POST", f"/config/tenants/{self.tenant}/rules/explain", request, statuses).read()
             ended.wait(1)
 
-    def _tell_of_logs(self, number: int, _ended: Event, statuses: Counter[str]) -> None:
+    def _notify_of_logs(self, number: int, _ended: Event, statuses: Counter[str]) -> None:
         today = datetime.now(UTC).date()
         # More are refused: days that are not kept, and more than 1,000 that wait.
         days = [today - timedelta(days=1 + (number * 1_000 + day) % 390) for day in range(1_000)]

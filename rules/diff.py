@@ -11,7 +11,7 @@ from msgspec import Meta
 from accounts.diff import ChangeInWords, FieldChange, diff_documents
 from rules.json_text import JsonObject
 from rules.language import complete_rule
-from rules.rule_text import say_rule_changes
+from rules.rule_text import describe_rule_changes
 from tenantadmin.lib.core.structs import JsonStruct, sent_as
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def diff_rules(
                 rule_id=str(rule["id"]),
                 name=_name_of(rule),
                 fields=fields,
-                in_words=say_rule_changes(before_it, rule) if in_words else None,
+                in_words=describe_rule_changes(before_it, rule) if in_words else None,
             )
             for before_it, rule, fields in compared
             if fields

@@ -273,11 +273,11 @@ def _failed(conditions: ConditionTrace, shown: _RequestValues, *, target: bool) 
             operand=_shown(conditions.operand),
             value=shown.of(conditions.key),
             negated=not target,
-            note=_say_spelling(conditions) if target and conditions.key == "tables" else None,
+            note=_describe_spelling(conditions) if target and conditions.key == "tables" else None,
         )
 
 
-def _say_spelling(test: ConditionTrace) -> str | None:
+def _describe_spelling(test: ConditionTrace) -> str | None:
     """Say that the request has a table of a test in another spelling; None if it does not."""
     operands = test.operand if isinstance(test.operand, tuple) else (test.operand,)
     names = sorted(test.value)[:_MAX_ELEMENTS] if isinstance(test.value, frozenset) else ()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from accounts.diff import ChangeInWords, equal_values, label_of, say_value
+from accounts.diff import ChangeInWords, describe_value, equal_values, label_of
 from tenantadmin.lib.core.formats import span
 
 if TYPE_CHECKING:
@@ -47,27 +47,27 @@ _SAID_FLAGS: Final = {
 }
 
 
-def say_conditions(conditions: Any) -> str:
-    """Say conditions in one line, as the dashboard does: ``uses sales.* and only reads``.
+def describe_conditions(conditions: Any) -> str:
+    """Describe conditions in one line, as the dashboard does: ``uses sales.* and only reads``.
 
-    A draft may have errors: what cannot be said is shown as JSON.
+    A draft may have errors: what cannot be described is shown as JSON.
     """
     if not isinstance(conditions, dict):
-        return say_value(conditions)
-    return " and ".join(_said(conditions)) or "every request"
+        return describe_value(conditions)
+    return " and ".join(_describe_tests(conditions)) or "every request"
 
 
-def _said(conditions: Mapping[str, Any]) -> Iterator[str]:
+def _describe_tests(conditions: Mapping[str, Any]) -> Iterator[str]:
     for key, value in conditions.items():
         if isinstance(value, bool):
             yield _SAID_FLAGS[key][value] if key in _SAID_FLAGS else key if value else f"not {key}"
         # What is joined by "and" needs brackets in an "or" alone.
         elif key == "all" and isinstance(value, list):
-            yield " and ".join(map(say_conditions, value))
+            yield " and ".join(map(describe_conditions, value))
         elif key == "any" and isinstance(value, list):
             yield f"({' or '.join(map(_alternative, value))})"
         elif key == "not":
-            yield f"not ({say_conditions(value)})"
+            yield f"not ({describe_conditions(value)})"
         elif isinstance(value, dict):
             yield from (
                 _test(key, operator, given) for operator, given in value.items() if operator != "ignoreCase"
@@ -78,7 +78,7 @@ def _said(conditions: Mapping[str, Any]) -> Iterator[str]:
 
 def _alternative(part: Any) -> str:
     is_joined = isinstance(part, dict) and isinstance(part.get("all"), list) and len(part["all"]) > 1
-    return f"({say_conditions(part)})" if is_joined else say_conditions(part)
+    return f"({describe_conditions(part)})" if is_joined else describe_conditions(part)
 
 
 def _test(key: str, operator: str, given: Any) -> str:
@@ -93,14 +93,14 @@ def _text(value: Any) -> str:
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
-def say_rule_changes(before: JsonObject, after: JsonObject) -> tuple[ChangeInWords, ...]:
-    """Say what differs between two rules, in the order of the fields of the form."""
+def describe_rule_changes(before: JsonObject, after: JsonObject) -> tuple[ChangeInWords, ...]:
+    """Describe what differs between two rules, in the order of the fields of the form."""
     names = dict.fromkeys([*_FIELDS, *before, *after])
     return tuple(
         ChangeInWords(
             field=label_of_field(f"/{name}"),
-            before=_say(name, before.get(name)),
-            after=_say(name, after.get(name)),
+            before=_describe_field(name, before.get(name)),
+            after=_describe_field(name, after.get(name)),
         )
         for name in names
         if not equal_values(before.get(name), after.get(name))
@@ -112,13 +112,13 @@ def label_of_field(pointer: str) -> str:
     return _FIELDS.get(pointer.split("/")[1]) or label_of(pointer)
 
 
-def _say(name: str, value: Any) -> str:
+def _describe_field(name: str, value: Any) -> str:
     show = _SHOWN.get(name)
-    return say_value(value, show[1] if show and isinstance(value, show[0]) else None)
+    return describe_value(value, show[1] if show and isinstance(value, show[0]) else None)
 
 
-def _say_sharing(columns: Sequence[Any]) -> str:
-    """Say whom a result serves."""
+def _describe_sharing(columns: Sequence[Any]) -> str:
+    """Describe whom a result serves."""
     if columns == ["userName"]:
         return "only the user who asked"
     return f"requests with the same {_text(columns)}" if columns else "every user"
@@ -139,9 +139,9 @@ _FIELDS: Final = {
 }
 #: How values of a type are said.
 _SHOWN: Final[Mapping[str, tuple[type, Callable[[Any], str]]]] = {
-    "conditions": (dict, say_conditions),
+    "conditions": (dict, describe_conditions),
     "action": (str, lambda value: SAID_ACTIONS.get(value, value)),
     "ttlSeconds": (int, span),
     "staleWhileRevalidate": (int, span),
-    "varyBy": (list, _say_sharing),
+    "varyBy": (list, _describe_sharing),
 }

@@ -10,7 +10,9 @@ from logs.sql import service
 from tenantadmin.lib.core import metrics
 from tenantadmin.run import metrics_server
 
-_SOURCE: Final = "".join(Path(str(it.__file__)).read_text() for it in (metrics, metrics_server, service))
+_SOURCE: Final = "".join(
+    Path(str(module.__file__)).read_text() for module in (metrics, metrics_server, service)
+)
 
 COUNTERS: Final = {f"tenantadmin_{name}_total" for name in re.findall(r'counter\("(\w+)"', _SOURCE)}
 HISTOGRAMS: Final = {

@@ -11,13 +11,13 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def kept_port() -> Iterator[int]:
-    """Keep a free port of 127.0.0.1 for a server that starts meanwhile.
+def reserved_port() -> Iterator[int]:
+    """Reserve a free port of 127.0.0.1 for a server that starts meanwhile.
 
     Otherwise the system could give it to a connection of another process before the server listens.
     """
     with socket.socket() as keeper:
-        # Servers set one of them, or both: they may use a port that is kept so.
+        # Servers set one of them, or both: they may use a port that is reserved so.
         for option in (socket.SO_REUSEADDR, socket.SO_REUSEPORT):
             keeper.setsockopt(socket.SOL_SOCKET, option, 1)
         keeper.bind(("127.0.0.1", 0))

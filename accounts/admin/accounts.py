@@ -210,11 +210,11 @@ def describe_plan(plan: str) -> str:
     """Return a plan with its limits: "free: 1 tenant, with 2 FQDNs and 25 rules each"."""
     limits = limits_of(plan)
 
-    def told(limit: int | None, noun: str) -> str:
+    def describe_limit(limit: int | None, noun: str) -> str:
         return f"any number of {noun}s" if limit is None else formats.count(limit, noun)
 
-    each = f"{told(limits.fqdns, 'FQDN')} and {told(limits.rules, 'rule')}"
-    return f"{plan}: {told(limits.tenants, 'tenant')}, with {each} each"
+    each = f"{describe_limit(limits.fqdns, 'FQDN')} and {describe_limit(limits.rules, 'rule')}"
+    return f"{plan}: {describe_limit(limits.tenants, 'tenant')}, with {each} each"
 
 
 @dataclass(frozen=True, slots=True)

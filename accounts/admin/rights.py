@@ -302,11 +302,14 @@ def _fold(rights: Sequence[Right]) -> Right:
     )
 
 
-def _told(scopes: Iterable[str]) -> str:
+def _describe_scopes(scopes: Iterable[str]) -> str:
     given = without_included(map(Scope, scopes))
     if given >= _READ_AND_WRITE:
         return ", ".join(
-            ["read and change rules and configuration", *filter(None, [_told(given - _READ_AND_WRITE)])]
+            [
+                "read and change rules and configuration",
+                *filter(None, [_describe_scopes(given - _READ_AND_WRITE)]),
+            ]
         )
     return ", ".join(words for scope, words in ABILITIES.items() if scope in given)
 
@@ -322,19 +325,21 @@ def _right(row: Any, seen: dict[int, dt.datetime | None]) -> Right:
         return right(RightKind.OWNERSHIP, what="account owner", allows=_OWNER, on=[account.pk])
     if isinstance(row, Membership):
         limit = READ_SCOPES if person.role == PrimaryRole.GUEST else ALL_SCOPES
-        may = _told(MEMBERSHIP_SCOPES[row.role] & limit)
+        may = _describe_scopes(MEMBERSHIP_SCOPES[row.role] & limit)
         on = [row.tenant_id]
         return right(RightKind.MEMBERSHIP, what=row.role, allows=may, on=on, until=row.ends_at)
     right = partial(right, since=row.created_at, until=row.expires_at)
     if isinstance(row, PermissionGrant):
         what = "permissions" if row.granted_by is None else f"permissions from {row.granted_by.email}"
-        return right(RightKind.GRANT, what=what, allows=_told(row.permissions), on=[row.resource_id])
+        return right(
+            RightKind.GRANT, what=what, allows=_describe_scopes(row.permissions), on=[row.resource_id]
+        )
     if isinstance(row, PersonalAccessToken):
         named = (*row.tenants, *row.accounts)
         return right(
             RightKind.TOKEN,
             what=row.name,
-            allows=_told(row.scopes),
+            allows=_describe_scopes(row.scopes),
             on=[UUID(key) for key in named if key != WILDCARD],
             has_wildcard=WILDCARD in named,
             last_used_at=row.last_used_at,

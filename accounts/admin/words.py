@@ -203,7 +203,7 @@ def describe_changes(row: Event, names: Names | None) -> str:
     parts = []
     # The database keeps no order.
     for key in sorted({*before, *after}, key=lambda key: (key != "name", key)):
-        old, new = (_told(values.get(key), names) for values in (before, after))
+        old, new = (_describe_value(values.get(key), names) for values in (before, after))
         if (key in _SAID and not (old and new)) or old == new == "":
             continue
         if key in {"first", "last"} and "days" in after:
@@ -213,14 +213,14 @@ def describe_changes(row: Event, names: Names | None) -> str:
     return "; ".join(parts)
 
 
-def _told(value: Any, names: Names | None) -> str:
+def _describe_value(value: Any, names: Names | None) -> str:
     """Return a value of an event in words; empty for an id that has no name in ``names``."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, dict):
-        return ", ".join(filter(None, (_told(part, names) for part in value.values())))
+        return ", ".join(filter(None, (_describe_value(part, names) for part in value.values())))
     if isinstance(value, list):
-        return ", ".join(filter(None, (_told(part, names) for part in value)))
+        return ", ".join(filter(None, (_describe_value(part, names) for part in value)))
     text = "" if value is None else str(value)
     if text in ALL_SCOPES:
         return ABILITIES[Scope(text)]

@@ -120,7 +120,7 @@ class ChangesViewSet(HistoryViewSet):
     def list_changes(self, request: Request) -> Response:
         page = read_changes(
             self.principal,
-            _asked(
+            _make_filter(
                 self.query,
                 "changed_at",
                 user=_email(self.query.get("userId")),
@@ -261,7 +261,7 @@ def _parameter(kind: RevisionKind) -> str:
     return "account" if kind is RevisionKind.ACCOUNT else "tenant"
 
 
-def _asked(query: Mapping[str, Any], time: str, **given: Any) -> Q:
+def _make_filter(query: Mapping[str, Any], time: str, **given: Any) -> Q:
     """Return the filter of validated parameters. ``time`` names the field that ``from`` and ``to`` limit.
 
     Raises:
@@ -343,7 +343,7 @@ class EventViewSet(AppViewSet):
     )
     def list_events(self, request: Request) -> HttpResponseBase:
         # Only JSON is declared, so that generated clients have one typed answer.
-        asked = _asked(
+        asked = _make_filter(
             self.query,
             "at",
             actor=_email(self.query.get("actor")),

@@ -44,7 +44,7 @@ class SetAccountOwners(Change):
     def is_own(self, principal: Principal) -> bool:
         return owns_itself(principal, GrantResource.ACCOUNT, self.account.pk)
 
-    def told(self) -> Iterator[tuple[UUID, str]]:
+    def notices(self) -> Iterator[tuple[UUID, str]]:
         before = set(self.account.owners.values_list("email", flat=True))
         after = {user.email for user in self.owners}
         for emails, now_is in (
@@ -95,7 +95,7 @@ class GiveGrant(Change):
             detail = ", ".join(grant.permissions)
             yield Need(Effect.GRANT, grant.resource_id, grant.grantee.email, told, detail)
 
-    def told(self) -> Iterator[tuple[UUID, str]]:
+    def notices(self) -> Iterator[tuple[UUID, str]]:
         grant = self.grant
         may = ", ".join(ABILITIES[Scope(name)] for name in grant.permissions)
         until = format_timestamp(grant.expires_at) if grant.expires_at else "it is revoked"
@@ -120,7 +120,7 @@ class EndGrant(Change):
             is_givers and not principal.is_platform_admin
         )
 
-    def told(self) -> Iterator[tuple[UUID, str]]:
+    def notices(self) -> Iterator[tuple[UUID, str]]:
         yield self.grant.resource_id, f"{self.grant.grantee.email} has lost permissions."
 
     def write(self, author: Author) -> bool:

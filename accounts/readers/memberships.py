@@ -96,7 +96,7 @@ class SetMembership(Change):
         elif self._lasting is None:
             raise Forbidden(ONLY_OWNERS_ADD)
 
-    def told(self) -> Iterator[tuple[UUID, str]]:
+    def notices(self) -> Iterator[tuple[UUID, str]]:
         is_lent = self.stored is not None and self.stored.ends_at is not None
         if self.ends_at is None and (self.role is not None or not is_lent):
             now_is = "is no longer a member" if self.role is None else f"is {_with_article(self.role)} now"

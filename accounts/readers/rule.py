@@ -220,7 +220,7 @@ class Change(ABC):
         """
         yield from ()
 
-    def told(self) -> Iterator[tuple[UUID, str]]:
+    def notices(self) -> Iterator[tuple[UUID, str]]:
         """Yield what owners are told if staff make it: the id of a tenant or an account, and a sentence."""
         yield from ()
 
@@ -356,7 +356,7 @@ def _mails(
     """Yield what sends the mails about changes, to those who are owners before them."""
     said: dict[UUID, list[str]] = {}
     for change in changes:
-        for resource_id, sentence in change.told():
+        for resource_id, sentence in change.notices():
             said.setdefault(resource_id, []).append(sentence)
     tenants = set(Tenant.objects.filter(pk__in=said).values_list("pk", flat=True))
     for resource_id, sentences in said.items():

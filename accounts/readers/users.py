@@ -47,7 +47,7 @@ class _OfUser(Change):
         for tenant_id in sorted(approval.bereft.intersection(self.tenants())):
             yield Need(Effect.OWNER_ENDS, tenant_id, self.user.email, (tenant_id,))
 
-    def told(self) -> Iterator[tuple[UUID, str]]:
+    def notices(self) -> Iterator[tuple[UUID, str]]:
         for tenant_id in self.tenants():
             yield tenant_id, f"{self.user.email}, an owner, is deleted, deactivated or a guest now."
 
@@ -151,7 +151,7 @@ class ActOnToken(Change):
             raise Forbidden(ONLY_THEIR_OWN_TOKENS)
         yield from ()
 
-    def told(self) -> Iterator[tuple[UUID, str]]:
+    def notices(self) -> Iterator[tuple[UUID, str]]:
         for tenant_id in self.tenant_ids:
             yield tenant_id, f"Staff have made or rotated a personal access token of {self.owner.email}."
 

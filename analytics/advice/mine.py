@@ -333,7 +333,7 @@ class _Played:
     result: ReplayResult | None
 
     @property
-    def kept(self) -> tuple[int, int]:
+    def saved(self) -> tuple[int, int]:
         """What the rules save with it: twice the middle of the ms, then of the hits."""
         total = self.prediction.total
         return total.saved_ms.low + total.saved_ms.high, total.hits.low + total.hits.high
@@ -352,7 +352,7 @@ def _compare(measurer: Measurer, current: Current, proposal: Proposal) -> tuple[
     Of the cures of a leak it is the one that keeps the most, and of equal ones the first.
     """
     played = [_play(measurer, current, variant) for variant in (proposal, *proposal.others)]
-    best = max(played, key=lambda one: one.kept) if proposal.kind is Kind.LEAK_FIX else played[0]
+    best = max(played, key=lambda one: one.saved) if proposal.kind is Kind.LEAK_FIX else played[0]
     return best, [one for one in played if one is not best]
 
 

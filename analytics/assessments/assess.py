@@ -102,13 +102,13 @@ class Order:
         return replace(self.choices, options=options)
 
 
-def import_history(store: ObjectStore, order: Order, *, tell: Callable[[str, int], None]) -> UUID:
+def import_history(store: ObjectStore, order: Order, *, on_progress: Callable[[str, int], None]) -> UUID:
     """Write the statements of files as raw logs of an assessment, and return its id.
 
     Nothing is stored if a file cannot be read. A file that is there already is not read again.
 
     Args:
-        tell: called with what is done and how many statements or objects of it.
+        on_progress: called with what is done and how many statements or objects of it.
 
     Raises:
         BadHistory: a file is no history of the source, or cannot be assessed.
@@ -133,14 +133,14 @@ def import_history(store: ObjectStore, order: Order, *, tell: Callable[[str, int
                 now_ms=epoch_ms(now()),
             ):
                 found[digest] = read
-                tell(f"Reading {path.name}", read.rows)
+                on_progress(f"Reading {path.name}", read.rows)
             total.add(found[digest])
         total.require_sound(order.choices.source)
         tenant = _ensure_tenant(order)
         for digest, read in found.items():
             files = find_log_files(Path(folder) / digest, tenant=tenant)
             for number, _ in enumerate(import_files(store, files), start=1):
-                tell(f"Importing {digests[digest].name}", number)
+                on_progress(f"Importing {digests[digest].name}", number)
             assessment = Assessment.objects.get(pk=tenant)
             assessment.files[digest] = msgspec.to_builtins(read)
             assessment.save(update_fields=["files"])
@@ -203,7 +203,7 @@ def _price(order: Order, host: str | None, per_hour: str) -> dict[str, Any]:
 
 
 def evaluate(
-    store: ObjectStore, tenant: UUID, order: Order, *, tell: Callable[[str, int], None]
+    store: ObjectStore, tenant: UUID, order: Order, *, on_progress: Callable[[str, int], None]
 ) -> dict[str, Any]:
     """Search and replay the built log of an assessment, and return the report, which is stored too.
 
@@ -217,7 +217,7 @@ def evaluate(
     read = Read()
     for part in Assessment.objects.get(pk=tenant).files.values():
         read.add(msgspec.convert(part, Read))
-    tell("Searching for rules", 0)
+    on_progress("Searching for rules", 0)
     queue_mining(tenant_id=tenant, actor=ACTOR)
     mining = run_mining(store, tenant_id=tenant, wait=True) or Mining.objects.filter(pk=tenant).first()
     if mining is None or mining.state != Mining.State.DONE:
@@ -226,10 +226,10 @@ def evaluate(
         read_ruleset(tenant).rules,
         (row for row in list_recommendations(tenant_id=tenant) if row.state in Recommendation.UNDECIDED),
     )
-    tell("Replaying the rules", len(rules))
+    on_progress("Replaying the rules", len(rules))
     run = _replay(store, tenant, rules, days)
     files = day_files(store, ((day.day, day.files) for day in days))
-    tell("Measuring", 0)
+    on_progress("Measuring", 0)
     with replay_engine() as engine:
         hour, day = measure_repeats(engine.connection, files)
         hosts = bill_hosts(

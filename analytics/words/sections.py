@@ -36,7 +36,7 @@ def make_document(log: DigestLog, period: DigestPeriod, changes: Changes) -> Sto
     """Return the digest of a period that has entries."""
     found = read_digest(log, period, changes)
     sections = [
-        SectionText(id=section.id, heading=_HEADINGS[section.id], text="\n".join(map(say, section.lines)))
+        SectionText(id=section.id, heading=_HEADINGS[section.id], text="\n".join(map(render, section.lines)))
         for section in found.sections
     ]
     head = msgspec.structs.asdict(found.head)
@@ -70,9 +70,9 @@ _EFFECTS: Final = {
 _REASONS: Final = {"certain": "depends on the user", "likely": "may depend on the user"}
 
 
-def say(told: Line) -> str:
+def render(line: Line) -> str:
     """Return the sentence of a line."""
-    return _SENTENCES[told.kind](**told.values)
+    return _SENTENCES[line.kind](**line.values)
 
 
 def _moved(*, prefix: str, has_risen: bool) -> str:

@@ -60,7 +60,7 @@ class Verdict(VerdictSentence, kw_only=False):
 def read_verdict(tenant_id: UUID) -> Verdict:
     """Return how a tenant is."""
     at = now()
-    worst, *more = (_say(finding, at=at) for finding in read_findings([tenant_id], at=at)[tenant_id])
+    worst, *more = (_render(finding, at=at) for finding in read_findings([tenant_id], at=at)[tenant_id])
     return Verdict(worst.state, worst.text, worst.day, more)
 
 
@@ -68,7 +68,7 @@ def describe_open(tenants: Iterable[UUID]) -> Mapping[UUID, Sequence[VerdictSent
     """Return the sentences about the open findings of tenants that have some, the worst first."""
     at = now()
     found = {
-        tenant: [_say(finding, at=at) for finding in findings if finding.is_open]
+        tenant: [_render(finding, at=at) for finding in findings if finding.is_open]
         for tenant, findings in read_findings(tenants, at=at).items()
     }
     return {tenant: sentences for tenant, sentences in found.items() if sentences}
@@ -80,7 +80,7 @@ def describe_restores(health: Iterable[TenantHealth], *, since: dt.datetime) -> 
     return {tenant: _describe_restore(restore, at=now()) for tenant, restore in restores.items()}
 
 
-def _say(finding: Finding, *, at: dt.datetime) -> VerdictSentence:
+def _render(finding: Finding, *, at: dt.datetime) -> VerdictSentence:
     return VerdictSentence(finding.state, describe_finding(finding, at=at), finding.day)
 
 

@@ -82,7 +82,7 @@ def read_snoozed(user: User) -> Sequence[SnoozedRow]:
     hidden = [
         row
         for row in stored
-        if row.seen is None or not _says_more(said.get((row.panel, row.subject)), row.seen)
+        if row.seen is None or not _exceeds(said.get((row.panel, row.subject)), row.seen)
     ]
     names = _read_names(hidden)
     return [
@@ -169,7 +169,7 @@ def _identify(sentence: VerdictSentence) -> str:
     return f"{sentence.day} {what}"
 
 
-def _says_more(said: Said | None, seen: Said) -> bool:
+def _exceeds(said: Said | None, seen: Said) -> bool:
     """Return True if a row says more than was seen. A part of it is no news."""
     if isinstance(said, list) and isinstance(seen, list):
         return not set(said) <= set(seen)

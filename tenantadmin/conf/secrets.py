@@ -77,7 +77,7 @@ def is_weak_secret(value: str) -> bool:
     return len(value) < MIN_SECRET_LENGTH or is_monotonous(value) or value.lower().startswith(_KNOWN_DEFAULTS)
 
 
-def kept_secret(path: Path, make: Callable[[], str]) -> str:
+def ensure_secret(path: Path, make: Callable[[], str]) -> str:
     """Return the secret in the file ``path``. If there is no file, write what ``make`` returns.
 
     Several processes may call this at once: they all return the secret of the first that writes the file.

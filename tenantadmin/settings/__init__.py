@@ -12,7 +12,7 @@ from redis.backoff import NoBackoff
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.retry import Retry
 
-from tenantadmin.conf.secrets import kept_secret, new_secret_key, new_signing_key
+from tenantadmin.conf.secrets import ensure_secret, new_secret_key, new_signing_key
 from tenantadmin.lib.core.log_lines import logging_config
 from tenantadmin.lib.core.queues import QUEUES
 from tenantadmin.lib.objectstore import storage_settings
@@ -30,8 +30,8 @@ ALLOWED_HOSTS = ALLOWED_HOSTS or [re.sub(r":[0-9]+$", "", urlsplit(PUBLIC_BASE_U
 
 if DEBUG and not (SECRET_KEY and JWT_PRIVATE_KEY):  # type: ignore[used-before-def]  # star import
     embedded.prepare_var_dir(VAR_DIR)
-    SECRET_KEY = SECRET_KEY or kept_secret(VAR_DIR / "secrets" / "django.key", new_secret_key)
-    JWT_PRIVATE_KEY = JWT_PRIVATE_KEY or kept_secret(VAR_DIR / "secrets" / "jwt.pem", new_signing_key)
+    SECRET_KEY = SECRET_KEY or ensure_secret(VAR_DIR / "secrets" / "django.key", new_secret_key)
+    JWT_PRIVATE_KEY = JWT_PRIVATE_KEY or ensure_secret(VAR_DIR / "secrets" / "jwt.pem", new_signing_key)
 
 # --- Apps, middleware, templates ------------------------------------------------------------
 

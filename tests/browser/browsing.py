@@ -167,7 +167,7 @@ def opened_page(browser: Browser, **context: Any) -> Iterator[Page]:
             error.add_note(f"{page.url} shows:\n{page.inner_text('body')[:4000]}")
             raise
         # A violation of the Content-Security-Policy is one.
-        unexpected = [it for it in problems if not it.startswith(_ANSWERED)]
+        unexpected = [problem for problem in problems if not problem.startswith(_ANSWERED)]
         assert not unexpected, unexpected
     finally:
         page.close()
@@ -177,7 +177,7 @@ _running: dict[str, Browser] = {}
 
 
 @contextmanager
-def kept(chromium: str) -> Iterator[Browser]:
+def shared_browser(chromium: str) -> Iterator[Browser]:
     """Start the browser, and let `browsing` use it until the end."""
     with launched(chromium) as browser:
         _running[chromium] = browser
@@ -193,7 +193,7 @@ def browsing(chromium: str, **context: Any) -> Iterator[Page]:
         yield stack.enter_context(opened_page(browser, **context))
 
 
-def asked_hosts(page: Page) -> set[str]:
+def requested_hosts(page: Page) -> set[str]:
     """Return the set that collects the hosts of all requests of ``page`` from now on."""
     hosts: set[str] = set()
 

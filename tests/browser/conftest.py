@@ -18,7 +18,7 @@ from django.core.signals import request_finished, request_started
 from django.db import connections
 from playwright.sync_api import expect
 
-from tests.browser.browsing import find_chromium, find_prettier, kept
+from tests.browser.browsing import find_chromium, find_prettier, shared_browser
 from tests.browser.providers import running_provider
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def browser(django_db_setup: None) -> Iterator[Browser]:
     """One browser for all tests; each opens a page with cookies and a cache of its own."""
     chromium = find_chromium()
     assert chromium is not None
-    with pytest.MonkeyPatch.context() as patch, kept(chromium) as browser:
+    with pytest.MonkeyPatch.context() as patch, shared_browser(chromium) as browser:
         # Playwright keeps an event loop in this thread. There Django refuses to use the database, and has
         # connections of its own.
         patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "1")

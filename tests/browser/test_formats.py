@@ -52,10 +52,10 @@ def test_a_value_is_shown_as_in_python(page: Page) -> None:
         expected = [getattr(formats, name)(value) for value in values]
         assert call(page, *[(name, value) for value in values]) == expected
     spans = [draw.randrange(10**6) for _ in range(500)]
-    assert call(page, *[("span", it) for it in spans]) == [formats.span(it) for it in spans]
+    assert call(page, *[("span", span) for span in spans]) == [formats.span(span) for span in spans]
     amounts = ["12.30", "1234567.05", "-0.50", "0.00", "1200", None, "-0.00"]
-    assert call(page, *[("money", it, "EUR") for it in amounts]) == [
-        formats.money(it, "EUR") for it in amounts
+    assert call(page, *[("money", amount, "EUR") for amount in amounts]) == [
+        formats.money(amount, "EUR") for amount in amounts
     ]
 
 

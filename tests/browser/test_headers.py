@@ -6,14 +6,14 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.browser.browsing import asked_hosts, browsing
+from tests.browser.browsing import browsing, requested_hosts
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
 
 def test_the_docs_show_the_contract_and_drop_tokens_from_the_address(chromium: str, service: str) -> None:
     with browsing(chromium) as page:
-        hosts = asked_hosts(page)
+        hosts = requested_hosts(page)
         page.goto(f"{service}/docs?access_token=hush&refresh_token=hush&expires_in=3600")
         page.wait_for_selector(".opblock-summary")
         assert page.url == f"{service}/docs"

@@ -25,7 +25,7 @@ from logs.columns import CACHE_STATUSES
 from tests import factories
 from tests.clients.programs import CLIENT, PYTHON_CLIENT, SCRIPTS, run
 from tests.objects import save_entries
-from tests.ports import kept_port
+from tests.ports import reserved_port
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -99,7 +99,7 @@ def recorded_requests() -> Iterator[Counter[str]]:
 @pytest.fixture
 def address(service: Service, tmp_path: Path) -> Iterator[str]:
     """The address of the server over HTTP."""
-    with kept_port() as port, (tmp_path / "mcp.log").open("wb") as output:
+    with reserved_port() as port, (tmp_path / "mcp.log").open("wb") as output:
         command = [str(PYTHON_CLIENT / "bin/tenantadmin-mcp"), "--http", str(port), "--url", service.url]
         process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
         try:

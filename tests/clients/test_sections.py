@@ -151,13 +151,13 @@ def test_an_alert_that_another_user_changes_meanwhile_stays(client: Client, worl
     alert = {"kind": "log-late", "channels": [{"type": "slack", "url": HOOK}]}
     apply_sections(client, tenant, {"alerts": {"first": alert, "second": alert}})
 
-    def tell(_: str, name: str) -> None:
+    def on_written(_: str, name: str) -> None:
         if name == "first":
             Alert.objects.filter(name="second").update(version=uuid4(), threshold=99)
 
     off = {name: {**alert, "enabled": False} for name in ("first", "second")}
     with pytest.raises(SectionError, match=f"The alert 'second' of {tenant} has just changed"):
-        apply_sections(client, tenant, {"alerts": off}, tell=tell)
+        apply_sections(client, tenant, {"alerts": off}, on_written=on_written)
     assert set(Alert.objects.values_list("name", "enabled", "threshold")) == {
         ("first", False, 120.0),
         ("second", True, 99.0),

@@ -208,8 +208,8 @@ def test_equal_read_and_write_types_are_one_type(contract: dict[str, Any]) -> No
     check = contract["paths"]["/config/rules/validate"]["post"]
     accepted = [
         [
-            it["$ref"].rpartition("/")[2]
-            for it in each["requestBody"]["content"]["application/json"]["schema"]["anyOf"]
+            option["$ref"].rpartition("/")[2]
+            for option in each["requestBody"]["content"]["application/json"]["schema"]["anyOf"]
         ]
         for each in (replace, check)
     ]

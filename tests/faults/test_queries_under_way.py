@@ -53,6 +53,7 @@ def wait_until(condition: Callable[[], bool]) -> None:
         time.sleep(0.02)
 
 
+@pytest.mark.nginx
 def test_a_query_ends_when_its_caller_hangs_up() -> None:
     server = start_server(seconds=60)
     try:
@@ -63,7 +64,8 @@ def test_a_query_ends_when_its_caller_hangs_up() -> None:
     run = QueryRun.objects.get()
     assert run.outcome == "query_cancelled"
     assert run.duration_ms is not None
-    assert 500 <= run.duration_ms < 40_000
+    # Sooner than a proxy gives up by itself, and than the query ends.
+    assert 500 <= run.duration_ms < 25_000
 
 
 def test_a_query_is_answered_before_a_server_that_was_told_to_stop_ends() -> None:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import psutil
 import pytest
 
-from tests.ports import kept_port
+from tests.ports import reserved_port
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -110,7 +110,7 @@ def _processes(var_dir: Path) -> list[psutil.Process]:
 
 @pytest.fixture
 def free_port() -> Iterator[int]:
-    with kept_port() as port:
+    with reserved_port() as port:
         yield port
 
 

@@ -16,7 +16,7 @@ import requests
 
 from tenantadmin.run.serve import web
 from tenantadmin.run.serve.address import Address, hold
-from tests.ports import kept_port
+from tests.ports import reserved_port
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,7 +28,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture
 def address() -> Iterator[Address]:
-    with kept_port() as port:
+    with reserved_port() as port:
         yield Address("127.0.0.1", port)
 
 

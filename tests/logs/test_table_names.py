@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def count(path: Path, *lists: object) -> TableNames:
-    texts = [it if it is None or isinstance(it, str) else json.dumps(it) for it in lists]
+    texts = [value if value is None or isinstance(value, str) else json.dumps(value) for value in lists]
     pq.write_table(pa.table({"tables": pa.array(texts, pa.string())}), path / "day.parquet")
     return count_table_names(path / "day.parquet")
 

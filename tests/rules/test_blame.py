@@ -157,7 +157,7 @@ class TestOperation:
         self, client: ApiClient, rules: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr("rules.blame.MAX_REVISIONS", 2)
-        fields = {it["path"]: it for it in client.get(f"{rules}/blame").json()["rules"][0]["fields"]}
+        fields = {field["path"]: field for field in client.get(f"{rules}/blame").json()["rules"][0]["fields"]}
         assert fields["/ttlSeconds"] == {
             "path": "/ttlSeconds",
             "label": "A result is fresh for",

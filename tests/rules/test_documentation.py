@@ -136,7 +136,7 @@ def test_the_example_of_another_spelling_causes_its_finding_and_the_cure_cures_i
     (example,) = examples(SECTIONS[SPELLED])
     logged = json.loads(re.findall(r"`(\{\"tables.*?\})`", SECTIONS[SPELLED])[0])["tables"]
     tables = WarehouseTables(logged=tuple(logged))
-    assert [it.code for it in lint_ruleset(example, tables=tables).warnings] == [SPELLED]
+    assert [warning.code for warning in lint_ruleset(example, tables=tables).warnings] == [SPELLED]
     assert not lint_ruleset(example).warnings
     bypass, cache = example["rules"]
     cured = bypass | {

@@ -156,7 +156,7 @@ class TestWriting:
         body = client.get(f"{rules}/drafts").json()
         assert [draft["name"] for draft in body["drafts"]] == ["1", "2"]
         assert [draft["lint"]["valid"] for draft in body["drafts"]] == [True, False]
-        assert [it["href"] for it in body["_links"]["items"]] == [one["href"], two["href"]]
+        assert [link["href"] for link in body["_links"]["items"]] == [one["href"], two["href"]]
 
     @pytest.mark.parametrize(
         ("body", "path"),
@@ -215,8 +215,8 @@ class TestDiff:
         draft = make(client, rules, rules=[rule("c"), rule("a", ttlSeconds=60)])
         body = client.get(f"{draft['href']}/diff").json()
         assert (body["from"], body["baseSeq"], body["draftId"]) == (1, 1, draft["draftId"])
-        assert [it["id"] for it in body["added"]] == ["c"]
-        assert [it["id"] for it in body["removed"]] == ["b"]
+        assert [rule["id"] for rule in body["added"]] == ["c"]
+        assert [rule["id"] for rule in body["removed"]] == ["b"]
         (changed,) = body["changed"]
         assert (changed["id"], changed["fields"]) == (
             "a",
@@ -254,7 +254,7 @@ class TestDiff:
         assert stale.status_code == 409
         answer = client.request("POST", rebase, headers={"If-Match": draft["etag"]})
         rebased = answer.json()
-        assert [(it["id"], it.get("name")) for it in rebased["rules"]] == [
+        assert [(rule["id"], rule.get("name")) for rule in rebased["rules"]] == [
             ("theirs", "theirs"),
             ("a", "A"),
             ("b", "B"),
@@ -269,7 +269,7 @@ class TestDiff:
         draft = make(client, rules, rules=[rule("a", ttlSeconds=-1)])
         refused = client.post(f"{draft['href']}/rebase")
         assert refused.status_code == 400
-        assert [it["code"] for it in refused.json()["errors"]] == ["out-of-range"]
+        assert [error["code"] for error in refused.json()["errors"]] == ["out-of-range"]
 
     def test_a_draft_with_errors_is_compared_as_far_as_possible(self, client: ApiClient, rules: str) -> None:
         draft = make(client, rules, rules=[7, {"id": 5}, {}, rule("a"), {"id": "b", "ttlSeconds": "x"}])
@@ -285,7 +285,7 @@ class TestPublishing:
         draft = make(client, rules, rules=[rule("c")], name="Only c")
         answer = client.post(f"{draft['href']}/publish?comment=Quarter%20end")
         assert answer.status_code == 200
-        assert [it["id"] for it in answer.json()["rules"]] == ["c"]
+        assert [rule["id"] for rule in answer.json()["rules"]] == ["c"]
         assert (answer.json()["seq"], answer["ETag"]) == (2, client.get(rules)["ETag"])
         assert not RuleDraft.objects.exists()
 
@@ -406,7 +406,9 @@ class TestExplainingADraft:
         answer = client.post(f"{rules}/explain", {"request": {}, "draftId": draft_id})
         assert answer.status_code == 400
         code = {"unknown": "unknown-draft", "wrong": "lint-errors"}[kind]
-        assert [(it["path"], it["code"]) for it in answer.json()["details"]] == [("/draftId", code)]
+        assert [(detail["path"], detail["code"]) for detail in answer.json()["details"]] == [
+            ("/draftId", code)
+        ]
 
 
 @pytest.mark.parametrize(
@@ -432,4 +434,4 @@ def test_rules_are_merged(mine: str, theirs: str, rebased: str) -> None:
         return [rule(name.lower()[0], name=name, ttlSeconds=60) for name in names.split()]
 
     merged = rebase_rules(named("a b c"), named(mine), named(theirs))
-    assert " ".join(it["name"] for it in merged) == rebased
+    assert " ".join(rule["name"] for rule in merged) == rebased

@@ -102,7 +102,9 @@ class TestTenant:
             while address:
                 body = poll(gateway, address=address)
                 pages.append(ids(body))
-                assert body["markers"] == [it for it in whole["markers"] if it["markerId"] in pages[-1]]
+                assert body["markers"] == [
+                    marker for marker in whole["markers"] if marker["markerId"] in pages[-1]
+                ]
                 address = body["_links"].get("next", {}).get("href")
             assert pages == [["m4", "m3"], ["m2", "m1"], ["m0"]]
             tags = {gateway.get(f"{list_}{query}")["ETag"] for query in ("", "?limit=2", "?limit=3")}

@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from rules.rule_text import say_conditions, say_rule_changes
+from rules.rule_text import describe_conditions, describe_rule_changes
 from tests.format_cases import CONDITIONS
 
 
 @pytest.mark.parametrize(("conditions", "text"), CONDITIONS)
 def test_conditions_are_said_in_words(conditions: dict[str, Any], text: str) -> None:
-    assert say_conditions(conditions) == text
+    assert describe_conditions(conditions) == text
 
 
 def test_fields_have_the_labels_of_the_form() -> None:
@@ -24,7 +24,9 @@ def test_fields_have_the_labels_of_the_form() -> None:
         "requireInvalidation": True,
         "staleWhileRevalidate": 120,
     }
-    assert [(it.field, it.before, it.after) for it in say_rule_changes(before, after)] == [
+    assert [
+        (change.field, change.before, change.after) for change in describe_rule_changes(before, after)
+    ] == [
         ("Applies to", "every request", "only reads"),
         ("Then", "cache the result", "refuse the statement"),
         ("A result serves", "every user", "only the user who asked"),
@@ -41,7 +43,7 @@ def test_what_a_draft_says_wrongly_is_shown_as_it_is() -> None:
         {"ttlSeconds": "1 h", "colour": {"a": 1}},
         {"varyBy": "userName", "action": 7},
     ]
-    said = [[(it.field, it.after) for it in say_rule_changes({}, rule)] for rule in wrong]
+    said = [[(change.field, change.after) for change in describe_rule_changes({}, rule)] for rule in wrong]
     assert said == [
         [("Applies to", "[1]")],
         [("Applies to", "any a 1")],

@@ -221,7 +221,7 @@ def test_validate_tells_what_changes(world: factories.World) -> None:
         {"field": "Switched on", "from": "yes", "to": "no"},
     ]
     wrong = client.post("/config/rules/validate", {"rules": [], "compareWith": {}})
-    assert [it["path"] for it in wrong.json()["details"]] == ["/compareWith"]
+    assert [detail["path"] for detail in wrong.json()["details"]] == ["/compareWith"]
 
 
 def test_rules_over_the_plans_limit_are_refused(world: factories.World) -> None:

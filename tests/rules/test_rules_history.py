@@ -45,7 +45,7 @@ def test_a_diff_matches_rules_by_id(client: ApiClient, address: str) -> None:
     last = write(client, address, rule("c"), rule("a", ttlSeconds=60), rule("d"))
     body = client.get(f"{address}/history/diff?from=1&to=2").json()
     assert (body["from"], body["to"], body["kind"]) == (1, 2, "rules")
-    assert [it["id"] for it in body["removed"]] == ["b"]
+    assert [rule["id"] for rule in body["removed"]] == ["b"]
     assert body["added"] == [last["rules"][2]]
     assert body["changed"] == [
         {

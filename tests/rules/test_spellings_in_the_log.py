@@ -48,7 +48,7 @@ def log(world: World, *names: str) -> None:
 def test_a_bypass_does_not_hide_rules_that_cached_another_spelling() -> None:
     def found(first: dict[str, Any], *logged: str) -> list[str]:
         rules = [complete_rule(rule) for rule in (first, READS)]
-        return [it["id"] for it in find_rules(rules, ["hr.people"], WarehouseTables(logged=logged))]
+        return [rule["id"] for rule in find_rules(rules, ["hr.people"], WarehouseTables(logged=logged))]
 
     assert found(BYPASS) == []
     assert found(BYPASS, "hr.people", "sales.orders") == []
@@ -60,7 +60,7 @@ def test_a_bypass_does_not_hide_rules_that_cached_another_spelling() -> None:
 def test_a_bypass_does_not_make_another_spelling_safe_to_share() -> None:
     def errors(first: dict[str, Any], *logged: str) -> list[str]:
         tables = WarehouseTables(per_user=("hr.people",), logged=logged)
-        return [it.message for it in lint_ruleset({"rules": [first, READS]}, tables=tables).errors]
+        return [error.message for error in lint_ruleset({"rules": [first, READS]}, tables=tables).errors]
 
     assert errors(BYPASS) == errors(BYPASS, "hr.people", "x.y") == errors(BOTH, QUOTED) == []
     [message] = errors(BYPASS, QUOTED)
@@ -74,13 +74,13 @@ def test_a_bypass_does_not_make_another_spelling_safe_to_share() -> None:
 @pytest.mark.django_db
 def test_a_tenant_whose_log_has_another_spelling(world: World) -> None:
     client = ApiClient(factories.sign_in(world.owner))
-    rules, drafts = (f"/config/tenants/{world.tenant.pk}/{it}" for it in ("rules", "rules/drafts"))
+    rules, drafts = (f"/config/tenants/{world.tenant.pk}/{name}" for name in ("rules", "rules/drafts"))
     log(world, QUOTED, "hr.people")
     document = {"rules": [BYPASS, {**READS, "varyBy": ["userName"]}]}
     assert client.put(rules, document).status_code == 200
     draft = client.post(drafts, document)
     assert draft.status_code == 201, draft.content
-    assert [it["code"] for it in draft.json()["lint"]["warnings"]] == [CODE]
+    assert [warning["code"] for warning in draft.json()["lint"]["warnings"]] == [CODE]
     # Validate knows no tenant, so no log.
     assert client.post("/config/rules/validate", document).json()["warnings"] == []
 
@@ -103,4 +103,4 @@ def test_a_tenant_whose_log_has_another_spelling(world: World) -> None:
     Partition.objects.update(table_names={"counts": {"people": 1}, "complete": True})
     assert gateway.post(f"{path}/preview", tables).json()["ruleIds"] == ["reads"]
     markers = gateway.post(path, tables).json()["markers"]
-    assert [it["targetRuleId"] for it in markers] == ["reads"]
+    assert [marker["targetRuleId"] for marker in markers] == ["reads"]

@@ -113,8 +113,8 @@ class TestBytes:
             return answer.json()
 
         shown = [make(name, 10_000) for name in ("m0", "m1", "m2")]
-        assert [len(it["invalidatedBy"].get("statement", "")) for it in shown] == [10_000, 10_000, 0]
-        assert [it["metadata"] for it in shown] == [{"reason": "why"}, {"reason": "why"}, {}]
+        assert [len(marker["invalidatedBy"].get("statement", "")) for marker in shown] == [10_000, 10_000, 0]
+        assert [marker["metadata"] for marker in shown] == [{"reason": "why"}, {"reason": "why"}, {}]
         assert shown[2]["invalidatedBy"] == {"ruleId": "a", "triggeredBy": "Manual"}
         fired = gateway.post(f"{tenant}/rules/b/invalidations", {"statement": "y" * 10_000})
         assert (fired.status_code, fired.json()["markers"][0]["invalidatedBy"]["ruleId"]) == (201, "b")

@@ -83,7 +83,7 @@ def test_under_50_writers_nothing_is_lost_skipped_or_doubled(world: factories.Wo
     all_at_once([partial(append, number) for number in range(WRITERS)])
     final = read_ruleset(tenant_id)
     assert final.seq == WRITERS
-    assert {it["id"] for it in final.rules} == {f"r{number}" for number in range(WRITERS)}
+    assert {rule["id"] for rule in final.rules} == {f"r{number}" for number in range(WRITERS)}
     history = list(Revision.objects.filter(tenant_id=tenant_id, kind="rules").order_by("seq"))
     assert [row.seq for row in history] == list(range(WRITERS + 1))
     assert {row.user for row in history[1:]} == {f"u{number}@example.org" for number in range(WRITERS)}
@@ -200,7 +200,7 @@ def test_a_ruleset_that_changes_during_its_restore(world: factories.World, commi
     )
     assert commits or (restored is not None and restored.seq == 3)
     final = read_ruleset(tenant_id)
-    assert (final.seq, [it["id"] for it in final.rules]) == (3, ["r2" if commits else "r1"])
+    assert (final.seq, [rule["id"] for rule in final.rules]) == (3, ["r2" if commits else "r1"])
     last = Revision.objects.filter(tenant_id=tenant_id, kind="rules").latest("seq")
     assert (last.seq, last.restored_from) == (3, None if commits else 1)
 

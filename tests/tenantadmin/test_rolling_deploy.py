@@ -52,7 +52,7 @@ def makes_index(field: Any) -> bool:
 
 def test_new_indexes_of_earlier_tables_lock_no_table() -> None:
     """Otherwise no process can write to the table until the index is made."""
-    tables = {it._meta.label_lower for it in previous_models()}
+    tables = {model._meta.label_lower for model in previous_models()}
     # A field with an index or a constraint makes an index, too.
     locking = [
         f"{app}.{name}: {operation.describe()}"

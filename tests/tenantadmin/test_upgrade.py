@@ -103,9 +103,11 @@ def paths_of(code: Path, values: Mapping[str, str]) -> dict[str, str]:
         if "get" not in operations or path.startswith(("/auth/", "/config/events")) or path == "/":
             continue
         asked = [
-            it for it in operations["get"].get("parameters", ()) if it["in"] == "query" and it.get("required")
+            (parameter["name"], parameter["schema"]["type"])
+            for parameter in operations["get"].get("parameters", ())
+            if parameter["in"] == "query" and parameter.get("required")
         ]
-        query = "&".join(f"{it['name']}={{{it['name']}-{it['schema']['type']}}}" for it in asked)
+        query = "&".join(f"{name}={{{name}-{kind}}}" for name, kind in asked)
         template = f"{path}?{query}" if query else path
         if set(re.findall(r"{([\w-]+)}", template)) <= values.keys():
             found[template] = template.format_map(values)

@@ -138,7 +138,7 @@ class Preview:
     is_active: bool
 
     @property
-    def asked(self) -> int:
+    def affected(self) -> int:
         """Number of users who are asked for this text."""
         return self.again + self.others
 
@@ -291,7 +291,7 @@ class TermsEditPage(ActPage):
         return super().post(request, **more)
 
     def act(self, values: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-        asked = preview_terms(values["markdown"]).asked
+        affected = preview_terms(values["markdown"]).affected
         try:
             result = publish(values["markdown"], actor=self.actor, replacing=values["replacing"])
         except StoreError as error:
@@ -299,7 +299,7 @@ class TermsEditPage(ActPage):
         if not result.published:
             raise SameTerms
         self.published = result.hash
-        who = "1 active user is" if asked == 1 else f"{formats.number(asked)} active users are"
+        who = "1 active user is" if affected == 1 else f"{formats.number(affected)} active users are"
         when = "when they next sign in to the dashboard or renew a token"
         said = f"Published. {who} asked to acknowledge it, {when}."
         return said, {"hash": self.published}

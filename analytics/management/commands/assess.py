@@ -97,14 +97,14 @@ class Command(BaseCommand):
             with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
                 task = progress.add_task("Reading", total=None)
 
-                def tell(what: str, count: int) -> None:
+                def on_progress(what: str, count: int) -> None:
                     progress.update(task, description=f"{what}: {count}" if count else what)
 
-                tenant = import_history(default_store(), order, tell=tell)
+                tenant = import_history(default_store(), order, on_progress=on_progress)
             call_command("rebuild", f"--tenant={tenant}", stdout=self.stderr)
             with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
                 task = progress.add_task("Searching", total=None)
-                report = evaluate(default_store(), tenant, order, tell=tell)
+                report = evaluate(default_store(), tenant, order, on_progress=on_progress)
         except ApiError as error:
             raise CommandError(visible(error.text)) from error
         except (BadHistory, AssessmentFailed, BadTree, StoreError, OSError) as error:

@@ -40,14 +40,14 @@ def check_ruleset(node: RuleList, context: Context) -> Iterator[Problem]:
     for found in find_other_spellings(node.valid, node.tables, is_late=is_late):
         yield Problem(
             found.rule.key_path(found.test),
-            f"The log of the last 28 days {_say_names(found, node.tables)}. Conditions compare text, so this "
-            f"one does not match. {_say_cure(found)}",
+            f"The log of the last 28 days {_describe_names(found, node.tables)}. Conditions compare text, so "
+            f"this one does not match. {_describe_cure(found)}",
         )
     if is_late():
         context.incomplete += [rule.rule.path for rule in node.valid[:1]]
 
 
-def _say_names(found: OtherSpellings, warehouse: WarehouseTables) -> str:
+def _describe_names(found: OtherSpellings, warehouse: WarehouseTables) -> str:
     said = []
     for name, text in islice(found.names.items(), MAX_NAMED):
         likeness = warehouse.pattern(text).compare(warehouse.read(name))
@@ -56,7 +56,7 @@ def _say_names(found: OtherSpellings, warehouse: WarehouseTables) -> str:
     return "; ".join(said) + ("; and more such names" if len(found.names) > MAX_NAMED else "")
 
 
-def _say_cure(found: OtherSpellings) -> str:
+def _describe_cure(found: OtherSpellings) -> str:
     if found.differ_by_case:
         return 'Write "ignoreCase": true beside the operator.'
     names = ", ".join(show_text(name) for name in islice(found.names, MAX_NAMED))

@@ -60,7 +60,7 @@ _LABELS: Final = {
 
 
 @register.filter
-def say(text: str) -> str:
+def reword(text: str) -> str:
     """Return a message of the API in the words of a page."""
     for pattern, phrase in _PHRASES:
         text = pattern.sub(phrase, text)
@@ -68,13 +68,13 @@ def say(text: str) -> str:
 
 
 @register.filter
-def told_details(error: ApiError) -> list[tuple[str | None, str, str]]:
+def describe_details(error: ApiError) -> list[tuple[str | None, str, str]]:
     """Return label, place and message of each detail that says more than the error itself."""
     return [
         (
             _LABELS.get(detail.path.split("/")[1] if detail.path.startswith("/") else detail.path),
             detail.path,
-            say(detail.message),
+            reword(detail.message),
         )
         for detail in error.details
         if detail.message != error.text

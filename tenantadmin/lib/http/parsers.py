@@ -54,7 +54,7 @@ def parse_json(text: bytes, *, any_text: bool = False) -> Any:
             parse_float=_finite,
         )
     except json.JSONDecodeError as error:
-        raise InvalidJson(f"The body is not valid JSON. {_say_fault(decoded, error)}") from error
+        raise InvalidJson(f"The body is not valid JSON. {_describe_fault(decoded, error)}") from error
     except ValueError as error:  # an integer of thousands of digits
         raise InvalidJson("The body has a number with too many digits.") from error
     _refuse_unstorable(value, only_keys=any_text)
@@ -106,7 +106,7 @@ class StrictFormParser(FormParser):
         return form
 
 
-def _say_fault(text: str, error: json.JSONDecodeError) -> str:
+def _describe_fault(text: str, error: json.JSONDecodeError) -> str:
     """Say on which line what is wrong."""
     if error.pos <= _MOST_READ:
         try:

@@ -142,11 +142,11 @@ class Supervisor:
         started = {name: self._start(name, self._commands[name]) for name in names}
         self._threads = [thread for thread in self._threads if thread.is_alive()]
         for name, process in started.items():
-            self._tell_reaper(process.pid)
+            self._notify_reaper(process.pid)
             self._threads.append(self._in_thread(self._relay, name, process))
             self._threads.append(self._in_thread(self._watch, name, process))
 
-    def _tell_reaper(self, group: int) -> None:
+    def _notify_reaper(self, group: int) -> None:
         # The service works without its reaper, if that was killed.
         with contextlib.suppress(BrokenPipeError):
             print(group, file=self._reaper)
@@ -193,7 +193,7 @@ class Supervisor:
         code = process.wait()
         # The workers of a killed web server would continue, and keep its output open.
         _kill_group(process)
-        self._tell_reaper(-process.pid)
+        self._notify_reaper(-process.pid)
         self._print(f"{name} stopped (rc={code})")
         # The status word of a wait.
         if self._wait_to_start(name, describe_end(-code if code < 0 else code << 8), began=began):

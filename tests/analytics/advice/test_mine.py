@@ -331,7 +331,7 @@ def test_a_gain_has_the_bounds_of_the_change(tmp_path: Path) -> None:
         measurer = Measurer(connection, Job(files, FIRST, FIRST, keep(5), keep(5)))
         measurer.play_current()
         prediction, _ = measurer.predict(keep(20))
-    hits = [(it.hits.low, it.hits.high) for it in (prediction.against, prediction.total)]
+    hits = [(bounds.hits.low, bounds.hits.high) for bounds in (prediction.against, prediction.total)]
     assert hits == [(0, 2), (0, 3)]
     gain = prediction.gain
     assert gain.hits == SignedBounds(low=-2, likely=None, high=3)

@@ -41,7 +41,7 @@ def test_the_hits_of_the_demo_lie_within_the_bounds(
     path = tmp_path / "history.json"
     path.write_bytes(as_databricks(sent))
     order = Order(files=[path], choices=Choices(source=Source.DATABRICKS), name="demo")
-    tenant = import_history(default_store(), order, tell=lambda _what, _count: None)
+    tenant = import_history(default_store(), order, on_progress=lambda _what, _count: None)
     call_command("rebuild", f"--tenant={tenant}")
     run = replay(tenant, [dict(rule) for rule in rules_of(profile)], first=FIRST, last=sent[-1].at.date())
     assert run.result is not None

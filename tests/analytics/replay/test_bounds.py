@@ -132,7 +132,7 @@ def test_a_rule_that_begins_to_vary_is_replayed_as_it_was(tmp_path: Path) -> Non
 
 def replay_both(profile: Profile, directory: Path) -> dict[str, dict[str, Any]]:
     """Replay a log under the rules before and after a leak was cured."""
-    shared, per_user = (read_rules(it.rules) for it in profile.publications(FIRST)[:2])
+    shared, per_user = (read_rules(publication.rules) for publication in profile.publications(FIRST)[:2])
     files = write_days(demo_rows(profile, tenant_id="t", days=3, entries=6_000), directory)
     with duckdb.connect(config={"threads": 1}) as connection:
         result = run_replay(connection, Job(files, DAYS[1], DAYS[2], per_user, shared))
@@ -141,7 +141,9 @@ def replay_both(profile: Profile, directory: Path) -> dict[str, dict[str, Any]]:
 
 def replay_history(profile: Profile, directory: Path) -> dict[str, Any]:
     """Replay the log of a tenant of the demo with all its rulesets."""
-    history = [Ruleset(it.at, read_rules(it.rules)) for it in profile.publications(FIRST)]
+    history = [
+        Ruleset(publication.at, read_rules(publication.rules)) for publication in profile.publications(FIRST)
+    ]
     files = write_days(demo_rows(profile, tenant_id="t", days=3, entries=6_000), directory)
     current = history[-1].rules
     job = Job(

@@ -57,14 +57,14 @@ def answer_schema(operation: dict[str, Any], status: str) -> dict[str, Any] | No
 
 def _operation(operation: dict[str, Any]) -> str:
     fields = [
-        f"{json.dumps(it['name'])}{'' if it.get('required') else '?'}: "
+        f"{json.dumps(parameter['name'])}{'' if parameter.get('required') else '?'}: "
         + (
             "string | number"
-            if it["in"] == "path"
-            else f"{_type(it['schema'])}{'' if it.get('required') else ' | undefined'}"
+            if parameter["in"] == "path"
+            else f"{_type(parameter['schema'])}{'' if parameter.get('required') else ' | undefined'}"
         )
-        for it in operation.get("parameters", [])
-        if it["in"] in {"path", "query"}
+        for parameter in operation.get("parameters", [])
+        if parameter["in"] in {"path", "query"}
     ]
     if body := operation.get("requestBody"):
         schema = body["content"]["application/json"]["schema"]

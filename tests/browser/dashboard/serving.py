@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.ports import kept_port
+from tests.ports import reserved_port
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,7 +29,7 @@ def running_service(folder: Path, *options: str, until: str) -> Iterator[str]:
     output = folder / "output"
     # A file, because a pipe that nobody reads would stop the service.
     with (
-        kept_port() as port,
+        reserved_port() as port,
         output.open("wb") as written,
         subprocess.Popen(
             [sys.executable, "manage.py", "serve", *options],

@@ -52,9 +52,10 @@ def test_every_page_is_accessible_in_light_and_dark_and_fits_every_window(
         page = dashboard.page
 
         def check(path: str, options: dict[str, Any]) -> None:
-            for it in page.evaluate("options => axe.run(options)", options)["violations"]:
-                where = path.replace(demo.tenant, "T")
-                found.setdefault(where, []).append(f"{it['id']}: {it['nodes'][0]['html'][:150]}")
+            where = path.replace(demo.tenant, "T")
+            for violation in page.evaluate("options => axe.run(options)", options)["violations"]:
+                shown = f"{violation['id']}: {violation['nodes'][0]['html'][:150]}"
+                found.setdefault(where, []).append(shown)
 
         # Once: all pages are one document.
         page.evaluate(Axe().axe_script)
@@ -211,13 +212,13 @@ def test_the_first_view_is_small(demo: Demo, home: str, open_as: Callable[..., A
         dashboard.go(f"/t/{demo.tenant}/overview")
         page.wait_for_selector(".chart[data-drawn]")
         page.wait_for_selector(f"aside option:text('{demo.name}')", state="attached")
-    asked = [it.replace(demo.tenant, "T").partition("?")[0] for it in dashboard.asked]
+    asked = [request.replace(demo.tenant, "T").partition("?")[0] for request in dashboard.asked]
     assert asked[:3] == ["GET /users/me", "POST /users/me/tokens", "POST /oauth/token"]
     assert asked[3:5] == ["GET /tenants/T/activity", "GET /tenants/T/timeline"]
     # The names of the other tenants, savings, verdict and what is left to set up come when the page is there.
     later = [
         "GET /config/tenants/manifest",
-        *(f"GET /tenants/T/{it}" for it in ("savings", "setup", "verdict")),
+        *(f"GET /tenants/T/{part}" for part in ("savings", "setup", "verdict")),
     ]
     assert sorted(asked[5:]) == later
     assert len(loaded) == len(set(loaded))

@@ -421,7 +421,9 @@ def test_rules_are_turned_off_moved_and_changed_in_the_list(
         handle = page.locator(f"[data-id='{second}'] .handle")
         handle.press("ArrowUp")
         expect(handle).to_be_focused()
-        assert page.locator(".rule-row .place").all_inner_texts() == [str(it + 1) for it in range(len(ids))]
+        assert page.locator(".rule-row .place").all_inner_texts() == [
+            str(index + 1) for index in range(len(ids))
+        ]
         assert page.locator("[data-id] >> nth=0").get_attribute("data-id") == second
         # By the mouse, back and to the first place again.
         for number in (0, 1):

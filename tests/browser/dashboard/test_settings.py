@@ -56,7 +56,9 @@ def test_times_sizes_and_prices_are_written_in_fields(
         page.click("header >> text=Save")
         page.wait_for_selector(".notice:has-text('Saved.')")
         dashboard.settle()
-        shown = [page.input_value(f"[name={it}]") for it in ("ttlSeconds", "autoSuspendSeconds", "perHour")]
+        shown = [
+            page.input_value(f"[name={name}]") for name in ("ttlSeconds", "autoSuspendSeconds", "perHour")
+        ]
         assert shown == ["90", "10", "3.00"]
     document = read_config(tenant.pk).document
     assert document["defaults"] == {"cacheEnabled": True, "ttlSeconds": 5400, "maxEntryBytes": 2_000_000}

@@ -86,7 +86,7 @@ def misuse_of(request: Request, *, api: str) -> str:
     )
     if found is None:
         return f"{name} is no operation"
-    known = {it["name"] for it in found.get("parameters", []) if it["in"] == "query"}
+    known = {parameter["name"] for parameter in found.get("parameters", []) if parameter["in"] == "query"}
     if unknown := [key for key, _ in parse_qsl(url.query) if key not in known]:
         return f"{name} has no parameters {unknown}"
     if found["operationId"] == "validateRules":
@@ -94,7 +94,9 @@ def misuse_of(request: Request, *, api: str) -> str:
         return ""
     if (body := found.get("requestBody")) and request.post_data:
         schema = {**body["content"]["application/json"]["schema"], "components": CONTRACT["components"]}
-        errors = [it.message for it in OAS30Validator(schema).iter_errors(json.loads(request.post_data))]
+        errors = [
+            error.message for error in OAS30Validator(schema).iter_errors(json.loads(request.post_data))
+        ]
         return f"{name}: {errors[0]}" if errors else ""
     return f"{name} takes no body" if request.post_data and not body else ""
 

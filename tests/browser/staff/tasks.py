@@ -10,7 +10,7 @@ from django.test import Client
 from django.urls import get_resolver, reverse
 
 from accounts.admin.base import TABS
-from tests.browser.browsing import asked_hosts, browsing
+from tests.browser.browsing import browsing, requested_hosts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -102,7 +102,7 @@ def signed_in(
         if size := media.pop("viewport", None):
             page.set_viewport_size(size)
         page.emulate_media(**media)
-        hosts = asked_hosts(page)
+        hosts = requested_hosts(page)
         yield page, Clicks(page, service)
         assert hosts == {service.removeprefix("http://")}
 
@@ -111,10 +111,12 @@ def staff_pages(known: dict[str, Any]) -> dict[str, str]:
     """Return the path of each staff page by name, if its address names nothing that is not in ``known``."""
     found = {}
     names = get_resolver("tenantadmin.backoffice.urls").reverse_dict
-    for name in (it for it in names if isinstance(it, str)):
+    for name in (key for key in names if isinstance(key, str)):
         parameters = names.getlist(name)[0][0][0][1]
         if known.keys() >= set(parameters):
-            found[name] = reverse(f"admin:{name}", kwargs={it: known[it] for it in parameters})
+            found[name] = reverse(
+                f"admin:{name}", kwargs={parameter: known[parameter] for parameter in parameters}
+            )
     pages = {name: path for name, path in found.items() if path.endswith("/")}
     # Without a challenge the page goes to the dashboard for one, and comes back while a test looks at it.
     pages["tenant-open"] += f"?challenge={'c' * 43}"

@@ -96,9 +96,9 @@ def test_axe_finds_nothing_serious(
             for width in (1280, 390):
                 resize(page, width)
                 serious = [
-                    f"{it['id']}: {it['nodes'][0]['html'][:150]}"
-                    for it in Axe().run(page).response["violations"]
-                    if it["impact"] in {"serious", "critical"}
+                    f"{violation['id']}: {violation['nodes'][0]['html'][:150]}"
+                    for violation in Axe().run(page).response["violations"]
+                    if violation["impact"] in {"serious", "critical"}
                 ]
                 if serious:
                     found[address, width] = serious
@@ -280,7 +280,7 @@ def test_a_page_shows_before_its_scripts_are_there(
             f"/admin/tenants/{tenant.pk}/",
         ):
             page.goto(f"{service}{path}")
-            files = [name for it in page.evaluate(_WAITED_FOR) if (name := it.partition("/static/")[2])]
+            files = [name for url in page.evaluate(_WAITED_FOR) if (name := url.partition("/static/")[2])]
             # On a line of 50 kB/s with 400 ms to the service: 1.2 s and three round trips, less than 3 s.
             sizes = {name: len(gzip.compress(Path(finders.find(name) or "").read_bytes())) for name in files}
             assert sum(sizes.values()) < 60_000, sizes

@@ -11,7 +11,7 @@ from accounts.signin.staff.enrolment import enrolment_link
 from tests import factories
 from tests.accounts.support import running_inbox
 from tests.admin.staff import code_of
-from tests.browser.browsing import asked_hosts, browsing
+from tests.browser.browsing import browsing, requested_hosts
 from tests.browser.provider import EMAIL, PASSWORD
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def is_on_the_first_page(page: Page, site: str) -> bool:
 
 def test_an_authenticator_app_and_a_recovery_code(chromium: str, site: str, ada: User) -> None:
     with browsing(chromium) as page:
-        hosts = asked_hosts(page)
+        hosts = requested_hosts(page)
         page.goto(enrolment_link(ada))
         enter_password(page, site)
         # Without a second factor there is one page to go to.

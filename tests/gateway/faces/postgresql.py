@@ -429,7 +429,7 @@ class _Connection:
         """Let another warehouse run a statement. Its result is not to be cached."""
         session = replace(self._session, warehouse=warehouse, must_run=True)
         statement = self._reader.read(text)
-        self._tell(self._gateway.handle(self._token, self._tenant_id, statement, session=session))
+        self._send_answer(self._gateway.handle(self._token, self._tenant_id, statement, session=session))
 
     def _execute(self, portal: _Portal, rows: bytes, *, is_simple: bool = False) -> None:
         if (code := self._face.tries.take(portal.text.encode())) is not None:
@@ -458,9 +458,9 @@ class _Connection:
         if _TEMPORARY.search(portal.text):
             # A temporary table may have the name of another table, and is read in its place.
             self._context["temporary"] = session.columns["sessionId"]
-        self._tell(answer, portal, is_simple=is_simple)
+        self._send_answer(answer, portal, is_simple=is_simple)
 
-    def _tell(self, answer: Answer, portal: _Portal | None = None, *, is_simple: bool = True) -> None:
+    def _send_answer(self, answer: Answer, portal: _Portal | None = None, *, is_simple: bool = True) -> None:
         """Send the consumer an answer. After a COMMIT, record what the transaction invalidates first."""
         session, backend = self._session, self._backend
         if answer.result is None:

@@ -171,7 +171,7 @@ def test_line_and_column_are_added_to_a_message(position: int | None, shown: str
 def test_columns_that_share_words_with_an_unknown_one_are_named(name: str, alike: list[str]) -> None:
     connection = duckdb.connect()
     connection.execute("SET errors_as_json = true")
-    columns = ", ".join(f'1 AS "{it}"' for it in (*BY_NAME, "grandTotal"))
+    columns = ", ".join(f'1 AS "{name}"' for name in (*BY_NAME, "grandTotal"))
     with pytest.raises(duckdb.BinderException) as raised:
         connection.execute(f"SELECT {name} FROM (SELECT {columns})")
     details = json.loads(str(raised.value).partition("Error: ")[2])
@@ -179,4 +179,4 @@ def test_columns_that_share_words_with_an_unknown_one_are_named(name: str, alike
         "\nCandidate bindings: "
     )
     assert message == f'Referenced column "{name}" not found in FROM clause!'
-    assert candidates == ", ".join(f'"{it}"' for it in alike)
+    assert candidates == ", ".join(f'"{name}"' for name in alike)

@@ -184,7 +184,7 @@ def test_the_priority_of_a_long_query_is_lowered() -> None:
     def busy() -> list[psutil.Process]:
         (server,) = _servers() - before
         # Idle processes do not end, so none disappears while this reads them.
-        return [it for it in psutil.Process(server).children() if sum(it.cpu_times()[:2]) > 0.2]
+        return [child for child in psutil.Process(server).children() if sum(child.cpu_times()[:2]) > 0.2]
 
     try:
         with ThreadPoolExecutor(1) as caller:

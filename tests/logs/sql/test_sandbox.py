@@ -158,7 +158,7 @@ def test_every_call_that_is_not_allowed_is_refused() -> None:
     # Seccomp does not see the calls of the kernel's own probes.
     allowed |= {335, 336}
     # The last numbers do not exist: they belong to the x32 ABI, or to a later kernel.
-    numbers = [*sorted({*range(475)} - allowed), 600, *(0x4000_0000 | it for it in (0, 2, 59, 322))]
+    numbers = [*sorted({*range(475)} - allowed), 600, *(0x4000_0000 | number for number in (0, 2, 59, 322))]
     assert {*_FORGOTTEN.values()} <= {*numbers}
     code = _EVERY_CALL.format(root=str(_ROOT), numbers=json.dumps(numbers))
     command = [sys.executable, "-I", "-c", code]

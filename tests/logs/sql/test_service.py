@@ -41,7 +41,7 @@ from tenantadmin.lib.objectstore import LocalStore
 from tenantadmin.lib.objectstore.local_copies import LocalCopies
 from tests.conftest import ApiClient
 from tests.environment import environment
-from tests.ports import kept_port
+from tests.ports import reserved_port
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -117,7 +117,7 @@ class Service:
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    with kept_port() as port:
+    with reserved_port() as port:
         service = Service(tmp_path_factory.mktemp("service"), port=port)
     yield service
     service.stop()
@@ -351,7 +351,7 @@ def _get(application: SqlService, path: str) -> Any:
 
 def test_queries_run_again_after_the_service_restarted(tmp_path: Path) -> None:
     empty = LogSource("empty", ())
-    with kept_port() as port:
+    with reserved_port() as port:
         service = Service(tmp_path, port=port)
     remote = RemoteEngine(url=service.url, secret=_SECRET)
     try:

@@ -37,7 +37,10 @@ ADA = "ada@example.org"
 ROWS = 4000
 MONTH = f"{now():%Y_%m}"
 #: What `filled` fills: the partitions of this month, and a table without partitions.
-FULL = ("accounts_revision", *(f"{it}_{MONTH}" for it in ("accounts_event", "logs_logread", "logs_queryrun")))
+FULL = (
+    "accounts_revision",
+    *(f"{table}_{MONTH}" for table in ("accounts_event", "logs_logread", "logs_queryrun")),
+)
 
 
 def minutes(number: int) -> dt.datetime:
@@ -331,7 +334,7 @@ class TestPage:
         for one in classes:
             classes += one.__subclasses__()
             acts.add(vars(one).get("name"))
-        assert {it for it in acts if isinstance(it, str)} <= ACTS.keys()
+        assert {act for act in acts if isinstance(act, str)} <= ACTS.keys()
         assert set(EventKind) == EVENTS.keys()
 
     @pytest.mark.parametrize("who", ["ADA@example.org", "ada@", "love"])
@@ -462,7 +465,9 @@ class TestViews:
         staff.post(AUDIT, {"kind": "tokens", "name": "one"})
         answer = staff.post(AUDIT, {"kind": "queries", "name": "two"}, follow=True)
         assert "Forget one first." in answer.content.decode()
-        assert [(it.name, it.filters) for it in AuditView.objects.all()] == [("one", {"kind": "tokens"})]
+        assert [(view.name, view.filters) for view in AuditView.objects.all()] == [
+            ("one", {"kind": "tokens"})
+        ]
 
     @pytest.mark.parametrize("has_access", [False, True])
     def test_support_reads_statements_only_of_tenants_with_access(
@@ -498,7 +503,7 @@ class TestFile:
         answer = staff.get(AUDIT, {"format": "csv", "kind": "queries"})
         assert answer["Content-Disposition"] == 'attachment; filename="audit.csv"'
         rows = list(csv.DictReader(io.StringIO(answer.getvalue().decode())))
-        assert [(it["at"], it["who"], it["tenant"], it["detail"], it["reason"]) for it in rows] == [
+        assert [(row["at"], row["who"], row["tenant"], row["detail"], row["reason"]) for row in rows] == [
             ("2026-03-01T12:00:00.000Z", ADA, str(world.tenant.pk), "'=cmd()", "'-1")
         ]
         event = Event.objects.get(kind="staff.acted")

@@ -14,7 +14,7 @@ import pytest
 
 import manage
 from tenantadmin.conf.environment import ConfigurationError
-from tenantadmin.conf.secrets import is_weak_secret, kept_secret, new_secret_key, new_signing_key
+from tenantadmin.conf.secrets import ensure_secret, is_weak_secret, new_secret_key, new_signing_key
 from tests.environment import PRODUCTION, ROOT, SECRETS, environment, read_settings, read_variables
 
 if TYPE_CHECKING:
@@ -374,7 +374,7 @@ def test_a_generated_secret_is_strong() -> None:
 def test_concurrent_callers_get_the_same_secret(tmp_path: Path) -> None:
     path = tmp_path / "secrets" / "django.key"
     with ThreadPoolExecutor(8) as pool:
-        values = set(pool.map(lambda _: kept_secret(path, new_secret_key), range(64)))
+        values = set(pool.map(lambda _: ensure_secret(path, new_secret_key), range(64)))
     assert values == {path.read_text()}
     assert [entry.name for entry in path.parent.iterdir()] == ["django.key"]
     assert path.stat().st_mode & 0o777 == 0o600

@@ -341,8 +341,10 @@ class TestFront:
             front = make_front(app(echo), bodies=replace(LIMITS, seconds=60, first_seconds=60))
             length = (b"content-length", b"1000")
             slow = [Client(piece(b"{")) for _ in range(100)]
-            tasks = [asyncio.create_task(front(scope(length), it.receive, it.send)) for it in slow]
-            while any(it.messages for it in slow):
+            tasks = [
+                asyncio.create_task(front(scope(length), client.receive, client.send)) for client in slow
+            ]
+            while any(client.messages for client in slow):
                 await asyncio.sleep(0)
             fast = Client()
             await asyncio.wait_for(front(scope(), fast.receive, fast.send), 10)

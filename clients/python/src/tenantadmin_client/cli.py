@@ -359,7 +359,9 @@ def _apply(
         raise SectionError(f"The rules of {file.tenant} changed since the plan. Plan again.")
     sections = planned.get("sections", {}) if planned else None
     done: dict[str, Any] = {"file": str(file.path), "tenant": file.tenant}
-    done["sections"] = apply_sections(client, file.tenant, file.sections, planned=sections, tell=_tell(file))
+    done["sections"] = apply_sections(
+        client, file.tenant, file.sections, planned=sections, on_written=_reporter(file)
+    )
     if file.rules is None:
         return done
     etag = planned["etag"] if planned else None
@@ -385,7 +387,7 @@ def _publish(
     return {"seq": written.body["seq"], "written": written.etag != etag}
 
 
-def _tell(file: RulesFile) -> Callable[[str, str], None]:
+def _reporter(file: RulesFile) -> Callable[[str, str], None]:
     """Return what says of each part that it is written: a later one may be refused."""
     return lambda section, name: show_error(f"{file.path}: {section}: {name} is written", style="")
 

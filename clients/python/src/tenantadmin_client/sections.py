@@ -239,13 +239,13 @@ def apply_sections(
     sections: Mapping[str, Mapping[str, Any]],
     *,
     planned: Mapping[str, Any] | None = None,
-    tell: Callable[[str, str], object] = lambda *_: None,
+    on_written: Callable[[str, str], object] = lambda *_: None,
 ) -> dict[str, int]:
     """Write what differs of the sections of a file. Return how many parts of each were written.
 
     Args:
         planned: the sections of a plan. Nothing else is written than it shows.
-        tell: called with the section and the name of each part that was written.
+        on_written: called with the section and the name of each part that was written.
 
     Raises:
         SectionError: the live parts changed since the plan, and nothing is written; or one changed in this
@@ -260,7 +260,7 @@ def apply_sections(
     for name, change in changes.items():
         for part in (*change.removed, *change.changed):
             SECTIONS[name].write(client, tenant, part, sections[name].get(part), found[name])
-            tell(name, part)
+            on_written(name, part)
     return {name: len(change.removed) + len(change.changed) for name, change in changes.items()}
 
 

@@ -31,7 +31,9 @@ def cache(conditions: dict[str, Any]) -> dict[str, Any]:
 def find(*rules: dict[str, Any], log: tuple[str, ...] = (QUOTED,)) -> list[tuple[str, str]]:
     result = lint_ruleset({"rules": list(rules)}, tables=WarehouseTables(logged=log))
     assert result.valid
-    return [(join_pointer(it.path), it.message) for it in result.warnings if it.code == CODE]
+    return [
+        (join_pointer(warning.path), warning.message) for warning in result.warnings if warning.code == CODE
+    ]
 
 
 def places(*rules: dict[str, Any], log: tuple[str, ...] = (QUOTED,)) -> list[str]:
@@ -127,4 +129,4 @@ def test_many_names_and_rules_take_a_limited_time() -> None:
     started = thread_time()
     result = lint_ruleset({"rules": [*rules, READS]}, tables=WarehouseTables(logged=log))
     assert thread_time() - started < 2
-    assert "warnings-incomplete" in {it.code for it in result.warnings}
+    assert "warnings-incomplete" in {warning.code for warning in result.warnings}

@@ -67,6 +67,6 @@ def test_however_an_address_is_written_its_network_is_one(ipv4: IPv4Address, low
     mapped = IPv6Address(0xFFFF << 32 | int(ipv4))
     assert {network_of(str(ipv4)), network_of(str(mapped)), network_of(mapped.exploded)} == {str(ipv4)}
     prefix = 0x2001_0DB8_0000_0000 + (int(ipv4) & 0xFFFF)
-    first, second = (IPv6Address(prefix << 64 | it) for it in (low, other))
+    first, second = (IPv6Address(prefix << 64 | suffix) for suffix in (low, other))
     assert network_of(str(first)) == network_of(second.exploded.upper())
     assert network_of(str(first)) != network_of(str(IPv6Address((prefix ^ 1) << 64 | low)))

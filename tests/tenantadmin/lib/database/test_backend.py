@@ -20,17 +20,17 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+def checks(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """Return what the server was asked, and whether it answered."""
-    asked: list[bool] = []
+    checks: list[bool] = []
     ask = base.DatabaseWrapper.is_usable
 
     def count(wrapper: base.DatabaseWrapper) -> bool:
-        asked.append(ask(wrapper))
-        return asked[-1]
+        checks.append(ask(wrapper))
+        return checks[-1]
 
     monkeypatch.setattr(base.DatabaseWrapper, "is_usable", count)
-    return asked
+    return checks
 
 
 def run(wrapper: BaseDatabaseWrapper, statement: str) -> object:
@@ -43,41 +43,41 @@ def wait_until_readable(wrapper: DatabaseWrapper) -> None:
     assert select.select([wrapper.connection.pgconn.socket], [], [], 20)[0]
 
 
-def test_a_quiet_connection_is_usable_without_a_query(other: DatabaseWrapper, asked: list[bool]) -> None:
+def test_a_quiet_connection_is_usable_without_a_query(other: DatabaseWrapper, checks: list[bool]) -> None:
     run(other, "SELECT 1")
     assert other.is_usable()
-    assert asked == []
+    assert checks == []
 
 
-def test_a_connection_that_the_server_ended_is_not(other: DatabaseWrapper, asked: list[bool]) -> None:
+def test_a_connection_that_the_server_ended_is_not(other: DatabaseWrapper, checks: list[bool]) -> None:
     other.connect()
     pid = other.connection.info.backend_pid
     run(connection, f"SELECT pg_terminate_backend({pid}, 5000)")
     wait_until_readable(other)
     assert not other.is_usable()
-    assert asked == [False]
+    assert checks == [False]
 
 
 def test_a_server_that_has_something_to_tell_is_asked(
-    connect: Callable[[], DatabaseWrapper], asked: list[bool]
+    connect: Callable[[], DatabaseWrapper], checks: list[bool]
 ) -> None:
     other, sender = connect(), connect()
     run(other, "LISTEN news")
     run(sender, "NOTIFY news")
     wait_until_readable(other)
     assert other.is_usable()
-    assert asked == [True]
+    assert checks == [True]
     assert other.is_usable()
-    assert asked == [True]
+    assert checks == [True]
 
 
-def test_a_failed_transaction_is_not_usable(other: DatabaseWrapper, asked: list[bool]) -> None:
+def test_a_failed_transaction_is_not_usable(other: DatabaseWrapper, checks: list[bool]) -> None:
     other.connect()
     other.set_autocommit(False)
     with pytest.raises(Exception, match="division by zero"):
         run(other, "SELECT 1 / 0")
     assert not other.is_usable()
-    assert asked == [False]
+    assert checks == [False]
     other.rollback()
 
 

@@ -72,7 +72,7 @@ def test_partitions_get_their_index_before_the_table_takes_it_over(sample: Proje
     }
     with CaptureQueriesContext(connection) as queries:
         run(ADD_INDEX, state)
-    made = [it["sql"].split('"')[:4:2] for it in queries if it["sql"].startswith("CREATE INDEX")]
+    made = [query["sql"].split('"')[:4:2] for query in queries if query["sql"].startswith("CREATE INDEX")]
     assert made == [*(["CREATE INDEX CONCURRENTLY ", " ON "] for _ in partitions), ["CREATE INDEX ", " ON "]]
     assert read_indexes() == complete
     run(ADD_INDEX, state)
@@ -104,7 +104,7 @@ def test_a_killed_migration_goes_on_with_the_partition_where_it_ended(sample: Pr
     break_index(f"{second}_sample_small")
     with CaptureQueriesContext(connection) as queries:
         run(ADD_INDEX, state)
-    made = [it["sql"].split('"')[3] for it in queries if it["sql"].startswith("CREATE INDEX")]
+    made = [query["sql"].split('"')[3] for query in queries if query["sql"].startswith("CREATE INDEX")]
     assert made == [second, *rest, "logs_sample"]
     assert read_indexes() == {
         "sample_small": (True, None),

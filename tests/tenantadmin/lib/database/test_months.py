@@ -143,16 +143,18 @@ def test_rows_ids_and_indexes_outlive_the_partitioning(db: None) -> None:
     for _ in range(2):  # The second time there is nothing to do.
         with connection.schema_editor() as editor:
             PartitionByMonth("Sample").database_forwards("logs", editor, state, state)
-    assert [(it.pk, it.at, it.size) for it in sample.objects.order_by("pk")] == [
-        (it.pk, it.at, it.size) for it in rows
+    assert [(row.pk, row.at, row.size) for row in sample.objects.order_by("pk")] == [
+        (row.pk, row.at, row.size) for row in rows
     ]
     assert sample.objects.create(at=times[0], size=3).pk == rows[-1].pk + 1
     months = stored_months("logs_sample")
     assert (months[0], months[-4]) == (dt.date(2026, 8, 1), this_month)
     with connection.cursor() as cursor:
         found = connection.introspection.get_constraints(cursor, "logs_sample")
-    assert [it["columns"] for it in found.values() if it["primary_key"]] == [["id", "at"]]
-    assert [it["columns"] for it in found.values() if it["index"]] == [["at"]]
+    assert [constraint["columns"] for constraint in found.values() if constraint["primary_key"]] == [
+        ["id", "at"]
+    ]
+    assert [constraint["columns"] for constraint in found.values() if constraint["index"]] == [["at"]]
     with pytest.raises(IntegrityError, match="size"), transaction.atomic():
         sample.objects.create(at=times[0], size=-1)
 

@@ -12,7 +12,7 @@ from django.db import DatabaseError, connection
 
 from tenantadmin.lib.core.log_lines import logging_config
 from tenantadmin.lib.database.outages import NoOutageTraceback, is_database_away, is_redis_away
-from tests.ports import kept_port
+from tests.ports import reserved_port
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,7 +32,7 @@ def error_of(database: BaseDatabaseWrapper, statement: str) -> DatabaseError:
 
 @pytest.fixture
 def unreachable(other: BaseDatabaseWrapper) -> Iterator[BaseDatabaseWrapper]:
-    with kept_port() as port:
+    with reserved_port() as port:
         other.settings_dict |= {"HOST": "127.0.0.1", "PORT": str(port)}
         yield other
 
@@ -60,7 +60,7 @@ def test_an_error_of_a_statement_is_no_outage(other: BaseDatabaseWrapper, statem
 
 
 def test_redis_is_away_also_as_the_cause_of_an_error() -> None:
-    with kept_port() as port:
+    with reserved_port() as port:
         client = redis.Redis(port=port)
         with pytest.raises(redis.ConnectionError) as caught:
             client.ping()

@@ -108,9 +108,9 @@ class TestErrorBody:
         assert (answer.status_code, answer.json()["error"]) == (500, "internal_error")
         assert "hunter2" not in answer.content.decode()
         # The exception is logged once, with its traceback.
-        assert [(it.name, bool(it.exc_info)) for it in caplog.records if it.levelname == "ERROR"] == [
-            ("tenantadmin.lib.http.handler", True)
-        ]
+        assert [
+            (record.name, bool(record.exc_info)) for record in caplog.records if record.levelname == "ERROR"
+        ] == [("tenantadmin.lib.http.handler", True)]
 
     def test_every_log_line_goes_through_the_handler_that_adds_the_id(self) -> None:
         ids = "tenantadmin.lib.core.request_context.RequestIdFilter"

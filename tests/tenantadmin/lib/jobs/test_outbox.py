@@ -129,7 +129,7 @@ class TestHanging:
         add(2, "b0")
         assert send_messages([kind_of(send)]) == 1
         assert sorted(tried) == ["a0", "a1", "b0"]
-        rows = {it.subject: it for it in Mail.objects.filter(tenant_id=UUID(int=1))}
+        rows = {mail.subject: mail for mail in Mail.objects.filter(tenant_id=UUID(int=1))}
         # The others wait for the receiver, and no attempt of theirs counts.
         assert [rows[name].attempts for name in ("a0", "a1", "a2", "a3")] == [1, 1, 0, 0]
         assert all(5 * SECOND < row.due_at - now() < 30 * SECOND for row in rows.values())
@@ -210,7 +210,7 @@ class TestAttempts:
         for tenant, name in enumerate(waits):
             add(tenant, name)
         send_messages([kind_of(send)])
-        due = {it.subject: (it.due_at - now()).total_seconds() for it in Mail.objects.all()}
+        due = {mail.subject: (mail.due_at - now()).total_seconds() for mail in Mail.objects.all()}
         assert 590 < due["a0"] <= 600
         assert 3_590 < due["b0"] <= 3_600
         assert 5 < due["c0"] <= 12
@@ -441,7 +441,7 @@ def test_mails_go_through_a_real_server_with_one_id_each(settings: Any) -> None:
         inbox.refuses = False
         Mail.objects.update(due_at=now())
         assert send_all() == 6
-        assert {str(it["Message-ID"]) for it in inbox.messages} == {
+        assert {str(message["Message-ID"]) for message in inbox.messages} == {
             f"<mail-{row.pk}@testserver>" for row in Mail.objects.all()
         }
 
