@@ -263,8 +263,8 @@ def test_a_query_ends_by_its_own_key_alone(scene: Scene, engine: Waiting) -> Non
         assert states(other.query("SELECT 1")) == []
 
 
-# So much is not read any more while a query runs, and fits into the buffers of the system: behind what does not
-# fit, it does not tell that the client is gone.
+# So much is not read any more while a query runs, and fits into the buffers of the system: behind what does
+# not fit, it does not tell that the client is gone.
 @pytest.mark.parametrize("behind", [0, 27_000])
 def test_a_client_that_is_gone_ends_its_query(
     scene: Scene, engine: Waiting, monkeypatch: pytest.MonkeyPatch, behind: int
