@@ -141,8 +141,10 @@ def lost(before: Any, after: Any, at: str = "") -> Iterator[str]:
 
 
 def is_as_long(before: list[Any], after: list[Any], at: str) -> bool:
-    # The names of the columns of a published query, and the queries of a report: new ones follow.
-    return len(before) <= len(after) if at.endswith(("/fields", "/queries")) else len(before) == len(after)
+    # The names of the columns of a published query, the queries of a report, the kinds of alerts: new ones
+    # follow.
+    grows = at.endswith(("/fields", "/queries", "/kinds"))
+    return len(before) <= len(after) if grows else len(before) == len(after)
 
 
 def is_promised(before: Any, after: Any, at: str) -> bool:
