@@ -21,6 +21,8 @@ PROTOCOL: Final = 3 << 16
 MAX_MESSAGE: Final = 1 << 20
 #: Of one statement.
 MAX_PARAMETERS: Final = 1000
+#: Of a Bind: a result has at most 2,000 columns.
+_MAX_FORMATS: Final = 2000
 #: As in PostgreSQL.
 _MAX_STARTUP: Final = 10_000
 #: How long a client may take to read what it was sent.
@@ -171,7 +173,10 @@ class Bind:
         if (count := body.number("H")) > MAX_PARAMETERS:
             raise ProtocolError(f"A statement has at most {MAX_PARAMETERS} parameters.")
         values = tuple(None if (size := body.number("i")) < 0 else body.take(size) for _ in range(count))
-        return cls(portal, statement, formats, values, body.numbers())
+        # A portal keeps them.
+        if max(len(formats), len(result_formats := body.numbers())) > _MAX_FORMATS:
+            raise ProtocolError(f"A message names at most {_MAX_FORMATS} formats.")
+        return cls(portal, statement, formats, values, result_formats)
 
 
 def format_of(formats: Sequence[int], place: int) -> int:

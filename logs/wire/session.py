@@ -349,6 +349,9 @@ class Session:
         if not statements:
             await self._client.send(Message(b"I"))
         for statement in statements:
+            # Statements that wait for nothing may follow each other.
+            await asyncio.sleep(0)
+            self._unpaid += _MESSAGE_SECONDS
             if self._is_over_log(statement):
                 portal = _Portal(read_action(statement))
                 with portal.held:
@@ -389,7 +392,8 @@ class Session:
     def _require_room(self, verb: str) -> None:
         """Refuse a statement if a session holds enough of what it makes."""
         sizes = [one.size for one in self._catalog_statements.values()]
-        sizes += [len(one.text) for one in self._statements.values()]
+        # A number of Python has 40 bytes with its place.
+        sizes += [len(one.text) + 40 * len(one.oids) for one in self._statements.values()]
         if verb == "prepare" and (len(sizes) >= _MAX_STATEMENTS or sum(sizes) > _MAX_STATEMENT_BYTES):
             raise Failure("54000", "Too many statements are prepared. Close some.")
         if verb == "declare" and len(self._catalog_portals) >= _MAX_PORTALS:
@@ -419,11 +423,12 @@ class Session:
             return
         if missing > 0 or 0 in oids:
             query = read_action(statement).query
-            started = time.monotonic()
-            try:
-                oids = tuple(await self._infer(query, (*oids, *[0] * missing)))
-            finally:
-                self._unpaid += time.monotonic() - started
+            async with self._turns:
+                started = time.monotonic()
+                try:
+                    oids = tuple(await self._infer(query, (*oids, *[0] * missing)))
+                finally:
+                    self._unpaid += time.monotonic() - started
         self._statements[name] = _Statement(statement, oids)
         await self._client.send(Message(b"1"))
 
@@ -487,6 +492,7 @@ class Session:
         if kind == b"P" and (portal := self._portals.get(name)) is not None:
             await self._client.send(await self._describe_rows(portal))
         elif kind == b"S" and (statement := self._statements.get(name)) is not None:
+            await self._settle_up()
             nulls = [null_of(oid) for oid in statement.oids]
             action = await self._work(lambda: read_action(fill(statement.text, nulls)))
             if action.verb == "SELECT":
@@ -519,6 +525,7 @@ class Session:
     async def _over_log(self, ask: Callable[..., QueryResult], text: str, held: ExitStack) -> QueryResult:
         if self._backend.status == b"E":
             raise Failure("25P02", "The transaction has failed. End it by ROLLBACK.")
+        await self._settle_up(needs_budget=False)
         self._running = Disconnection()
         try:
             result: QueryResult = await self._run(ask, text, disconnection=self._running, until=held)
@@ -543,7 +550,8 @@ class Session:
     async def _act(self, portal: _Portal, *, most: int = 0) -> None:
         """Do what a statement does. Of a SELECT, send at most ``most`` rows if that is not 0."""
         action = portal.action
-        await self._settle_up(needs_budget=action.verb in {"FETCH", "MOVE"})
+        # The next rows are asked for, as all are not.
+        await self._settle_up(needs_budget=action.verb in {"FETCH", "MOVE"} or (most > 0 and portal.sent > 0))
         match action.verb:
             case "SELECT":
                 count = await self._send_rows(portal, portal.formats, most if most > 0 else None)

@@ -254,7 +254,7 @@ def _read_copy(statement: str) -> Action:
 
 def _name_of(kind: str, part: str) -> bytes:
     """Return a name as PostgreSQL keeps it. ALL, which is no name, is empty."""
-    name = part[1:-1].replace('""', '"') if kind == "name" else part.lower()
+    name = part[1:-1].replace('""', '"') if kind == "name" else fold(part)
     if kind != "name" and name == "all":
         return b""
     return name.encode()[:MAX_NAME].decode(errors="ignore").encode()

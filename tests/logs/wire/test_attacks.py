@@ -459,6 +459,38 @@ def test_messages_that_ask_nothing_are_paid(scene: Scene, paid: list[float], bef
         assert len([seconds for seconds in paid if seconds > 0.1]) == 2
 
 
+def test_each_statement_of_a_message_is_paid(scene: Scene, paid: list[float]) -> None:
+    with Raw.signed_in(scene) as raw:
+        raw.query("DECLARE c CURSOR WITH HOLD FOR SELECT 1 FROM proxy_logs LIMIT 0")
+        paid.clear()
+        assert states(raw.query("MOVE c;" * 2100)) == []
+        assert len([seconds for seconds in paid if seconds > 0.1]) == 2
+
+
+def test_what_is_prepared_is_described_and_sent_within_the_budget(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, settings: Any
+) -> None:
+    settings.CALLER_BUDGETS = {**settings.CALLER_BUDGETS, "query": "1 per hour"}
+    statement = b"SELECT i FROM range(9) t(i), (SELECT count(*) FROM proxy_logs)"
+    parse, bind = Message(b"P", b"s\0" + statement + bytes(3)), Message(b"B", b"\0s\0" + bytes(6))
+    page = Message(b"E", b"\0" + struct.pack("!i", 1))
+    with Raw.signed_in(scene) as raw:
+        raw.query("BEGIN")
+        raw.send(parse, bind, page, Message(b"S"))
+        assert states(raw.read_all()) == []
+        use_budget(QUERY, caller=scene.world.member.email, seconds=2)
+        monkeypatch.setattr("logs.wire.session._UNPAID_SECONDS", 0)
+        for message in (Message(b"D", b"Ss\0"), page):
+            raw.send(message, Message(b"S"))
+            assert states(raw.read_all()) == ["53400"]
+
+
+def test_a_bind_names_no_more_formats_than_a_result_has_columns(scene: Scene) -> None:
+    with Raw.signed_in(scene) as raw:
+        raw.send(Message(b"B", bytes(6) + struct.pack("!H2001h", 2001, *[1] * 2001)), Message(b"S"))
+        assert states(raw.read_all()) == ["08P01"]
+
+
 def test_the_catalog_server_works_within_the_budget(
     scene: Scene, monkeypatch: pytest.MonkeyPatch, settings: Any
 ) -> None:
