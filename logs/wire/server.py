@@ -25,11 +25,10 @@ from logs.wire import messages
 from logs.wire.access import Caller
 from logs.wire.catalog import Backend, NotPrepared, Unavailable
 from logs.wire.messages import LOST, Body, Message, ProtocolError, Stream
-from logs.wire.session import Session, failure_of
+from logs.wire.session import Session, Turns, failure_of
 from logs.wire.statements import SETTINGS, Failure, with_quoted_columns
 from tenantadmin.lib.core.errors import ApiError
 from tenantadmin.lib.core.hosts import network_of
-from tenantadmin.lib.http.budgets import QUERY
 
 if TYPE_CHECKING:
     import ssl
@@ -92,8 +91,8 @@ class WireServer:
         self._connected: dict[int, tuple[Session, bytes]] = {}
         #: Of those that have signed in, also before they are connected to the catalog server.
         self._subjects: dict[asyncio.Task[None], str] = {}
-        #: Of a subject's sessions, how many the catalog server works for at a time.
-        self._turns: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
+        #: By subject, while it has a session.
+        self._turns: WeakValueDictionary[str, Turns] = WeakValueDictionary()
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def serve(self, listening: socket.socket) -> None:
@@ -264,7 +263,7 @@ class WireServer:
         self, stream: Stream, backend: Backend, caller: Caller, welcome: list[Message]
     ) -> None:
         number, secret = secrets.randbits(31), secrets.token_bytes(4)
-        turns = self._turns.setdefault(caller.claims.subject, asyncio.Semaphore(QUERY.places))
+        turns = self._turns.setdefault(caller.claims.subject, Turns())
         session = Session(stream, backend, caller, run=self._run, infer=self._infer, turns=turns)
         watching = asyncio.create_task(_cancel_when_gone(stream, session))
         self._connected[number] = session, secret

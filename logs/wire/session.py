@@ -30,6 +30,7 @@ from logs.wire.statements import (
 )
 from tenantadmin.lib.core.errors import ApiError, RateLimited
 from tenantadmin.lib.core.serving import Disconnection
+from tenantadmin.lib.http.budgets import QUERY
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -114,12 +115,21 @@ class _Portal:
         return self.result is not None and bool(self.result.batches)
 
 
+class Turns:
+    """For how many sessions of one caller something works at a time. The others wait."""
+
+    def __init__(self) -> None:
+        self.catalog = asyncio.Semaphore(QUERY.places)
+        #: Of the threads: they share one interpreter with the loop, which waits for each of them.
+        self.work = asyncio.Semaphore(1)
+
+
 class Session:
     """A client that has signed in.
 
     Args:
         infer: returns the types of the parameters of a statement, as far as PostgreSQL knows them.
-        turns: how many sessions of the caller the catalog server works for at a time.
+        turns: those of all sessions of the caller.
     """
 
     def __init__(
@@ -130,7 +140,7 @@ class Session:
         *,
         run: Callable[..., Any],
         infer: Callable[[str, Sequence[int]], Awaitable[Sequence[int]]],
-        turns: asyncio.Semaphore,
+        turns: Turns,
     ) -> None:
         self._client = client
         self._backend = backend
@@ -236,7 +246,7 @@ class Session:
 
     async def _ask(self, message: Message) -> bool:
         """Send a message to the catalog server, and its answer to the client. Return False for an error."""
-        async with self._turns:
+        async with self._turns.catalog:
             # A Sync is never refused: it ends what failed.
             if message.kind != b"S":
                 await self._settle_up()
@@ -292,7 +302,8 @@ class Session:
             finally:
                 self._unpaid += time.monotonic() - started
 
-        return await self._run(work)
+        async with self._turns.work:
+            return await self._run(work)
 
     async def _pay(self) -> None:
         """Look whether the client may still ask, and count what it has asked."""
@@ -423,7 +434,7 @@ class Session:
             return
         if missing > 0 or 0 in oids:
             query = read_action(statement).query
-            async with self._turns:
+            async with self._turns.catalog:
                 started = time.monotonic()
                 try:
                     oids = tuple(await self._infer(query, (*oids, *[0] * missing)))

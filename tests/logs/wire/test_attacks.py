@@ -22,9 +22,10 @@ from accounts.models import PersonalAccessToken
 from logs import queries
 from logs.models import QueryRun
 from logs.sql.protocol import EngineUnavailable, QueryCancelled, QueryResult
-from logs.wire import access, server
+from logs.wire import access, server, session
 from logs.wire.catalog import Backend
 from logs.wire.messages import MAX_MESSAGE, Message, pack_startup
+from logs.wire.statements import split
 from tenantadmin.lib.http.budgets import QUERY
 from tests import factories
 from tests.logs.wire.raw import Raw, cancel, states
@@ -369,20 +370,44 @@ def test_a_statement_of_a_client_that_is_gone_ends(scene: Scene, monkeypatch: py
 def test_the_catalog_server_works_for_some_sessions_of_a_caller_at_a_time(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(server, "QUERY", replace(QUERY, places=1))
+    monkeypatch.setattr(session, "QUERY", replace(QUERY, places=1))
     with Raw.signed_in(scene) as raw, Raw.signed_in(scene) as other:
         raw.send(Message(b"Q", f"{ENDLESS}\0".encode()))
         wait_until(1)
         other.send(Message(b"Q", b"SELECT 1\0"))
         (turns,) = scene.server._turns.values()
         for _ in range(600):
-            if turns._waiters:
+            if turns.catalog._waiters:
                 break
             threading.Event().wait(0.02)
-        assert len(turns._waiters or ()) == 1
+        assert len(turns.catalog._waiters or ()) == 1
         cancel(scene, raw.key)
         assert states(raw.read_all()) == ["57014"]
         assert states(other.read_all()) == []
+
+
+def test_one_thread_at_a_time_cuts_the_long_texts_of_a_caller(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Threads that compute take turns with the loop, and so with all others."""
+    at_work, alone = threading.Semaphore(1), list[bool]()
+
+    def cut(text: str) -> tuple[str, ...]:
+        if threading.current_thread().name.startswith("wire"):
+            alone.append(at_work.acquire(blocking=False))
+            threading.Event().wait(0.05)
+            if alone[-1]:
+                at_work.release()
+        return split(text)
+
+    monkeypatch.setattr(session, "split", cut)
+    with contextlib.ExitStack() as stack:
+        sessions = [stack.enter_context(Raw.signed_in(scene)) for _ in range(4)]
+        for number, raw in enumerate(sessions):
+            raw.send(Message(b"Q", f"SELECT {number} /*{'x' * 3000}*/\0".encode()))
+        for raw in sessions:
+            assert states(raw.read_all()) == []
+    assert alone == [True] * 4
 
 
 def test_a_cancellation_of_nothing_asks_nobody(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
