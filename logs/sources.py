@@ -87,6 +87,11 @@ def local_paths(store: ObjectStore, keys: Iterable[str]) -> list[str]:
     return list(map(str, local_copies().paths(store, list(keys))))
 
 
+def local_path(store: ObjectStore, key: str) -> str:
+    """Return the path of one object, as `local_paths`."""
+    return local_paths(store, [key])[0]
+
+
 def local_copies() -> LocalCopies:
     """Return this machine's copies of a remote store's files."""
     return LocalCopies(settings.VAR_DIR / "cache", max_bytes=settings.SQL_OPTIONS.cache_bytes)

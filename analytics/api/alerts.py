@@ -257,7 +257,7 @@ class AlertViewSet(AppViewSet):
     @route("GET", "/<uuid:alertId>", Level.TENANT, Scope.ANALYTICS_READ, name="alert")
     @operation(summary="Read an alert", headers=[ETAG], responses={200: AlertDocument})
     def get_alert(self, request: Request, tenant: UUID, alertId: UUID) -> Response:  # noqa: N803
-        """Its definition, and whether it fires. The ETag is that of the definition."""
+        """Its definition, and whether it fires. The `ETag` changes with the definition alone."""
         return self._respond(read_alert(tenant_id=tenant, alert_id=alertId))
 
     @route("PUT", "/<uuid:alertId>", Level.TENANT, Scope.CONFIG_WRITE)

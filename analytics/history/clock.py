@@ -53,7 +53,7 @@ class Clock:
         times = []
         for number, value in zip(numbers, values, strict=True):
             if isinstance(value, str):
-                # As nearly all are written: the parts of a time are those of many others.
+                # Most times are written like this. Their minutes and endings repeat, so both are remembered.
                 try:
                     part, zone = _read_end(value[19:])
                     part += _SECONDS[value[16:19]]

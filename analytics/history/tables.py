@@ -304,7 +304,7 @@ def in_batches(
 ) -> Iterator[Rows]:
     """Make statements of many items at a time, by column.
 
-    An error is that of the first bad item, and comes after the statements of those before it.
+    An error names the first bad item. The statements of the items before it are yielded first.
 
     Args:
         items: pairs. The second begins with a text, which may be long.

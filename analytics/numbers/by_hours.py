@@ -38,7 +38,7 @@ from logs.compaction.rows import InvalidEntry, UnusableFile, refusing_damage
 from logs.listing import DayListing, day_digest, list_day
 from logs.models import DayPart
 from logs.partitions import drop_parts, lock_files, lock_part, mark_damaged, part_key, read_parts, save_part
-from logs.sources import local_paths
+from logs.sources import local_path, local_paths
 from tenantadmin.lib.database.connections import Busy
 from tenantadmin.lib.objectstore import ObjectNotFound, ObjectStore, StoreError
 
@@ -252,7 +252,7 @@ def _build_span(store: ObjectStore, part: DayPart, *, previous: str, directory: 
     first, *others = own.values()
     if not others and len(first.facts["spans"]) == 1 and str(first.number) not in _dropped(repeats):
         # The span has exactly the rows of this hour's file.
-        log = Path(*local_paths(store, [first.files[_LOG]]))
+        log = Path(local_path(store, first.files[_LOG]))
         kept[_LOG], rows = first.files[_LOG], first.facts["rows"]
     else:
         dropped = _read_dropped(store, repeats)
@@ -326,7 +326,7 @@ def _find_repeats(store: ObjectStore, listing: DayListing, hours: Mapping[int, D
             # Replaced files are deleted after some minutes.
             replaced=local_paths(store, filter(store.exists, replaced)),
             unchanged={hour: log for hour, log in logs.items() if hour not in changed},
-            before=local_paths(store, [previous.files[_LOG]])[0] if previous and previous.files else None,
+            before=local_path(store, previous.files[_LOG]) if previous and previous.files else None,
             target=target,
         )
         dropped = read_dropped(target)
@@ -345,7 +345,7 @@ def _dropped(repeats: DayPart | None) -> Mapping[str, tuple[int, str]]:
 def _read_dropped(store: ObjectStore, repeats: DayPart | None) -> dict[int, Any]:
     if repeats is None or not repeats.files:
         return {}
-    return _by_hour(read_dropped(Path(*local_paths(store, [repeats.files[_LOG]]))))
+    return _by_hour(read_dropped(Path(local_path(store, repeats.files[_LOG]))))
 
 
 def _by_hour(dropped: pa.Table) -> dict[int, Any]:

@@ -68,7 +68,7 @@ from analytics.numbers.yearly import (
     year_document,
 )
 from logs.partitions import supersede
-from logs.sources import local_paths
+from logs.sources import local_path
 from tenantadmin.lib.core.timestamps import now
 from tenantadmin.lib.database.connections import Busy, build_lock
 from tenantadmin.lib.objectstore import ObjectStore, StoreError
@@ -272,7 +272,7 @@ class _PeriodBuild:
             Kind.YEAR: year_document(own, tenant=self._tenant, year=first.year, activity=activity),
             Kind.RULES: rules_document(own),
             Kind.OPPORTUNITIES: opportunities_document(
-                own, text_file=lambda day: local_paths(self._store, [texts[day]])[0]
+                own, text_file=lambda day: local_path(self._store, texts[day])
             ),
         }
 

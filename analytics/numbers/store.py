@@ -57,7 +57,7 @@ def scratch_directory() -> Iterator[Path]:
     If the process is killed, the next call in any process removes the directory.
 
     Raises:
-        StoreError: the disk failed, or DuckDB could not read the store. A retry may help.
+        StoreError: the disk failed, or DuckDB could not read a file. A retry may help.
     """
     try:
         _remove_abandoned()
@@ -131,7 +131,7 @@ def new_engine(*, memory_limit: str = "1GB", threads: int | None = None) -> Iter
     """Open a DuckDB for the caller alone.
 
     Raises:
-        StoreError: the disk failed, or DuckDB could not read the store.
+        StoreError: the disk failed, or DuckDB could not read a file.
     """
     with (
         scratch_directory() as directory,
@@ -177,7 +177,7 @@ def replay_engine() -> AbstractContextManager[Engine]:
     """Open a DuckDB for the caller alone, with the memory and thread limits of replays.
 
     Raises:
-        StoreError: the disk failed, or DuckDB could not read the store.
+        StoreError: the disk failed, or DuckDB could not read a file.
     """
     limit = f"{settings.REPLAY_MEMORY_BYTES}B"
     return new_engine(memory_limit=limit, threads=settings.REPLAY_THREADS)
@@ -188,7 +188,7 @@ def shared_engine() -> Iterator[Engine]:
     """Open a session of this process's shared DuckDB. Opening another one takes longer than most queries.
 
     Raises:
-        StoreError: the disk failed, or DuckDB could not read the store.
+        StoreError: the disk failed, or DuckDB could not read a file.
     """
     try:
         with scratch_directory() as directory, _shared.session() as connection:

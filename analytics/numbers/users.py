@@ -32,7 +32,7 @@ from analytics.numbers.store import (
 )
 from analytics.numbers.tables import DayTables
 from analytics.numbers.yearly import daily_activity, year_document
-from logs.sources import local_paths
+from logs.sources import local_path
 from tenantadmin.lib.core.errors import ApiError
 from tenantadmin.lib.core.rendering import strong_etag
 
@@ -140,8 +140,8 @@ def _compute(store: ObjectStore, source: UserSource) -> Iterator[tuple[Iterable[
 
 def _day_tables(store: ObjectStore, source: UserSource, *, directory: Path) -> DayTables:
     if source.log:
-        (log,) = local_paths(store, [source.log])
-        files = write_rollups(Path(log), day=date.fromisoformat(source.period), directory=directory)
+        log = Path(local_path(store, source.log))
+        files = write_rollups(log, day=date.fromisoformat(source.period), directory=directory)
         return DayTables(files, user=source.user)
     tables = local_tables(store, source.files[source.period])
     return DayTables({name: Path(tables[name]) for name in DayTables.NAMES}, user=source.user)

@@ -129,7 +129,7 @@ class Session:
 
     Args:
         infer: returns the types of the parameters of a statement, as far as PostgreSQL knows them.
-        turns: those of all sessions of the caller.
+        turns: shared by all sessions of the caller.
     """
 
     def __init__(

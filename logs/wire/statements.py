@@ -153,7 +153,7 @@ class Action:
         query: the statement that reads the log.
         form: ``text``, ``csv`` or ``binary``, of a COPY and of a cursor.
         has_header: a COPY begins with the names of the columns.
-        cursor: the cursor's name, or that of a prepared statement.
+        cursor: the name of the cursor or of the prepared statement.
         is_held: the cursor outlives its transaction.
         count: how many rows a FETCH or a MOVE asks for; None for all.
     """
