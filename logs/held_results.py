@@ -16,6 +16,10 @@ OF_CALLER: Final = 160 << 20
 _HELD: Final = UnreadBytes(per_caller=OF_CALLER, total=320 << 20)
 
 
+class NoRoom(ServiceBusy):
+    """The results of all callers take too much memory for another one."""
+
+
 def require_room(size: int, *, caller: str) -> None:
     """Refuse a caller whose results take too much memory for ``size`` bytes more.
 
@@ -30,9 +34,9 @@ def hold(result: QueryResult, *, caller: str, until: ExitStack) -> None:
     """Count the memory of a result until ``until`` ends.
 
     Raises:
-        RateLimited, ServiceBusy: results of the caller, or of all callers, take too much memory already.
+        RateLimited, NoRoom: results of the caller, or of all callers, take too much memory already.
     """
     require_room(result.nbytes, caller=caller)
     if not _HELD.take(caller, result.nbytes):
-        raise ServiceBusy
+        raise NoRoom
     until.callback(_HELD.give_back, caller, result.nbytes)

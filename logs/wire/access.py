@@ -22,7 +22,7 @@ from logs.audit import Reader
 from logs.held_results import OF_CALLER, hold, require_room
 from logs.queries import describe_query, query_limits, run_query
 from logs.sql.protocol import QueryFailed, QueryRejected
-from logs.wire.statements import Failure, without_schema, words_of
+from logs.wire.statements import Failure
 from logs.wire.translation import translate
 from tenantadmin.lib.core.hosts import network_of
 from tenantadmin.lib.core.request_context import begin_request, describe_request, set_address
@@ -148,15 +148,13 @@ class Caller:
                     # Its batches are empty, and may be large.
                     self._settled[statement] = text, replace(described, batches=())
                 return text, described
-        return without_schema(statement), None
+        return statement, None
 
 
 def _spellings(statement: str) -> Iterator[str]:
-    """Yield a statement for DuckDB, then its translation if the first one fails and there is one."""
-    plain = without_schema(statement)
-    yield plain
-    is_query = words_of(plain)[:1] in (["select"], ["with"], ["("])
-    if is_query and (translated := translate(plain)) is not None:
+    """Yield a statement, then its translation for DuckDB if the first one fails and there is one."""
+    yield statement
+    if (translated := translate(statement)) is not None:
         yield translated
 
 

@@ -103,6 +103,10 @@ class Stream:
         async with asyncio.timeout(READ_SECONDS):
             await self._writer.drain()
 
+    def tell(self, message: Message) -> None:
+        """Send a message without waiting until it is read."""
+        self._writer.write(message.pack())
+
     def close(self) -> None:
         """Close at once. What was not sent is lost."""
         self._writer.close()

@@ -13,9 +13,10 @@ import logging
 import secrets
 import socket
 import struct
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 from weakref import WeakValueDictionary
 
 import psycopg
@@ -26,9 +27,10 @@ from logs.wire.access import Caller
 from logs.wire.catalog import Backend, NotPrepared, Unavailable
 from logs.wire.messages import LOST, Body, Message, ProtocolError, Stream
 from logs.wire.session import Session, Turns, failure_of
-from logs.wire.statements import SETTINGS, Failure, with_quoted_columns
+from logs.wire.statements import SETTINGS, Failure
 from tenantadmin.lib.core.errors import ApiError
 from tenantadmin.lib.core.hosts import network_of
+from tenantadmin.lib.http.budgets import REQUEST
 
 if TYPE_CHECKING:
     import ssl
@@ -49,6 +51,7 @@ STARTUP_SECONDS: Final = 15
 STARTING_PER_NETWORK: Final = 20
 #: The same of all networks. One more ends the one that has taken longest.
 STARTING: Final = 200
+_SIGN_INS: Final = REQUEST.places // 2
 _BACKLOG: Final = 128
 #: How often is looked whether the client of a session is gone.
 GONE_SECONDS: Final = 1
@@ -87,8 +90,10 @@ class WireServer:
         self._threads = ThreadPoolExecutor(threads, "wire", initializer=self._begin_thread)
         #: The networks of the clients that sign in, the first to come first.
         self._starting: dict[asyncio.Task[None], str] = {}
-        #: Sessions that a CancelRequest may reach, by number, and what else it has to name.
-        self._connected: dict[int, tuple[Session, bytes]] = {}
+        #: By network, while one of it signs in. For more there are no places in the budget of requests.
+        self._sign_ins: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
+        #: By the number in a CancelRequest.
+        self._connected: dict[int, _Connected] = {}
         #: Of those that have signed in, also before they are connected to the catalog server.
         self._subjects: dict[asyncio.Task[None], str] = {}
         #: By subject, while it has a session.
@@ -214,9 +219,10 @@ class WireServer:
             raise ProtocolError("A password is expected.")
         password = Body(answer.body).text().decode(errors="replace")
         try:
-            caller = await self._run(
-                partial(Caller.sign_in, password, database=database, address=address, program=program)
-            )
+            async with self._sign_ins.setdefault(network_of(address), asyncio.Semaphore(_SIGN_INS)):
+                caller = await self._run(
+                    partial(Caller.sign_in, password, database=database, address=address, program=program)
+                )
         except ApiError as error:
             raise failure_of(error, is_fatal=True) from None
         self._take_place(caller.claims.subject)
@@ -264,9 +270,17 @@ class WireServer:
     ) -> None:
         number, secret = secrets.randbits(31), secrets.token_bytes(4)
         turns = self._turns.setdefault(caller.claims.subject, Turns())
-        session = Session(stream, backend, caller, run=self._run, infer=self._infer, turns=turns)
+        session = Session(
+            stream,
+            backend,
+            caller,
+            run=self._run,
+            infer=self._infer,
+            make_room=self._make_room,
+            turns=turns,
+        )
         watching = asyncio.create_task(_cancel_when_gone(stream, session))
-        self._connected[number] = session, secret
+        self._connected[number] = _Connected(session, secret, stream, _current_task())
         try:
             key = Message(b"K", struct.pack("!i", number) + secret)
             await stream.send(*welcome, key, Message(b"Z", b"I"))
@@ -278,7 +292,7 @@ class WireServer:
 
     async def _infer(self, statement: str, oids: Sequence[int]) -> Sequence[int]:
         """Return the types of a statement's parameters, as PostgreSQL sees them, or text."""
-        text, found = with_quoted_columns(statement).encode(), tuple[int, ...]()
+        text, found = statement.encode(), tuple[int, ...]()
         with contextlib.suppress(*LOST, Unavailable):
             async with asyncio.timeout(_INFER_SECONDS):
                 backend = await self._connect({"client_encoding": "UTF8"})
@@ -294,9 +308,23 @@ class WireServer:
 
     async def _cancel(self, body: bytes) -> None:
         """End what the session with this key runs. A wrong key is not answered either."""
-        session, secret = self._connected.get(int.from_bytes(body[:4], "big"), (None, b""))
-        if session is not None and hmac.compare_digest(secret, body[4:]):
-            await session.cancel()
+        connected = self._connected.get(int.from_bytes(body[:4], "big"))
+        if connected is not None and hmac.compare_digest(connected.secret, body[4:]):
+            await connected.session.cancel()
+
+    def _make_room(self) -> None:
+        """End the session that has read nothing for the longest time, of the caller with most unread rows."""
+        holding = [one for one in self._connected.values() if one.session.unread_bytes]
+        unread = Counter[str]()
+        for one in holding:
+            unread[one.subject] += one.session.unread_bytes
+        if holding:
+            ((most, size),) = unread.most_common(1)
+            slow = min(
+                (one for one in holding if one.subject == most), key=lambda one: one.session.unread_since
+            )
+            logger.warning("A session is ended whose caller leaves %s bytes of rows unread", size)
+            slow.end("53200", "Rows that you have not read took memory that others need.")
 
     async def _run(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
         """Run a function that uses the database in a thread."""
@@ -309,6 +337,24 @@ class WireServer:
                 close_old_connections()
 
         return await asyncio.get_running_loop().run_in_executor(self._threads, call)
+
+
+class _Connected(NamedTuple):
+    """A session, what a CancelRequest has to name, and where it is served."""
+
+    session: Session
+    secret: bytes
+    stream: Stream
+    task: asyncio.Task[None]
+
+    @property
+    def subject(self) -> str:
+        return self.session.caller.claims.subject
+
+    def end(self, code: str, text: str) -> None:
+        """End the session. A client that reads nothing is not told why."""
+        self.stream.tell(messages.error(code, text, severity="FATAL"))
+        self.task.cancel()
 
 
 class _Protocol(asyncio.StreamReaderProtocol):

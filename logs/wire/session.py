@@ -9,6 +9,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
+from logs.held_results import NoRoom
 from logs.sql.guard import MAX_STATEMENT_BYTES
 from logs.wire import messages
 from logs.wire.messages import MAX_PARAMETERS, Bind, Body, Message, ProtocolError, format_of
@@ -17,16 +18,15 @@ from logs.wire.statements import (
     MAX_NAME,
     Action,
     Failure,
+    Statement,
     Use,
-    count_parameters,
-    fill,
     literal_of,
     null_of,
-    read_action,
-    reads_log,
-    require_catalog,
-    split,
-    use_of,
+    read_filled,
+    read_statement,
+    read_statements,
+    require,
+    with_quoted_columns,
 )
 from tenantadmin.lib.core.errors import ApiError, RateLimited
 from tenantadmin.lib.core.serving import Disconnection
@@ -53,10 +53,12 @@ _UNPAID_SECONDS: Final = 0.1
 #: What a message costs beside what is measured, and each of its bytes.
 _MESSAGE_SECONDS: Final = 0.0001
 _BYTE_SECONDS: Final = 0.000_001
+#: How long the sessions of a caller pause for a message without a budget, beside what it costs.
+_PAUSES: Final = 10
 #: How long the catalog server may take to answer a message.
 CATALOG_SECONDS: Final = 15
 #: Characters of a statement.
-_LONG: Final = 2000
+_LONG: Final = 1000
 #: Of one connection.
 _MAX_STATEMENTS: Final = 500
 _MAX_STATEMENT_BYTES: Final = 4 << 20
@@ -90,7 +92,7 @@ _ENDING: Final = frozenset({"28000", "28P01"})
 
 
 @dataclass(frozen=True, slots=True)
-class _Statement:
+class _Prepared:
     """A prepared statement over the log, and the types of its parameters."""
 
     text: str
@@ -122,6 +124,8 @@ class Turns:
         self.catalog = asyncio.Semaphore(QUERY.places)
         #: Of the threads: they share one interpreter with the loop, which waits for each of them.
         self.work = asyncio.Semaphore(1)
+        #: Of sessions whose budget is used up.
+        self.refused = asyncio.Semaphore(1)
 
 
 class Session:
@@ -129,6 +133,7 @@ class Session:
 
     Args:
         infer: returns the types of the parameters of a statement, as far as PostgreSQL knows them.
+        make_room: ends a session for the memory of its results.
         turns: shared by all sessions of the caller.
     """
 
@@ -140,6 +145,7 @@ class Session:
         *,
         run: Callable[..., Any],
         infer: Callable[[str, Sequence[int]], Awaitable[Sequence[int]]],
+        make_room: Callable[[], None],
         turns: Turns,
     ) -> None:
         self._client = client
@@ -147,9 +153,10 @@ class Session:
         self.caller = caller
         self._run = run
         self._infer = infer
+        self._make_room = make_room
         self._turns = turns
         #: Over the log, by name.
-        self._statements: dict[bytes, _Statement] = {}
+        self._statements: dict[bytes, _Prepared] = {}
         self._portals: dict[bytes, _Portal] = {}
         #: What the catalog server holds, at most. Cursors are portals.
         self._catalog_statements: dict[bytes, Use] = {}
@@ -185,9 +192,21 @@ class Session:
             except Exception:
                 logger.exception("What a session has worked could not be counted")
 
+    @property
+    def unread_bytes(self) -> int:
+        """What the rows take that the client has not read. Of a session that runs a statement it is 0."""
+        unread = [portal.result.nbytes for portal in self._portals.values() if portal.result]
+        return 0 if self._running else sum(unread)
+
+    @property
+    def unread_since(self) -> float:
+        """When the client last read of the rows that have waited longest, by `time.monotonic`."""
+        moved = (portal.moved_at for portal in self._portals.values() if portal.is_unread)
+        return min(moved, default=time.monotonic())
+
     async def _read(self) -> Message:
-        unread = [portal.moved_at for portal in self._portals.values() if portal.is_unread]
-        ends = min(unread) + UNREAD_SECONDS if unread else time.monotonic() + IDLE_SECONDS
+        is_unread = any(portal.is_unread for portal in self._portals.values())
+        ends = self.unread_since + (UNREAD_SECONDS if is_unread else IDLE_SECONDS)
         try:
             async with asyncio.timeout_at(asyncio.get_running_loop().time() + ends - time.monotonic()):
                 return await self._client.read()
@@ -195,7 +214,9 @@ class Session:
             raise Failure("57P05", "The connection was idle for too long.", is_fatal=True) from None
 
     async def cancel(self) -> None:
-        """End what runs."""
+        """End what runs. The server is asked once."""
+        if self._is_cancelled:
+            return
         self._is_cancelled = True
         if self._running is not None:
             self._running.set()
@@ -206,8 +227,13 @@ class Session:
         # Messages that wait for nothing may follow each other.
         await asyncio.sleep(0)
         self._is_cancelled = False
-        self._unpaid += _MESSAGE_SECONDS + _BYTE_SECONDS * len(message.body)
+        worked = _MESSAGE_SECONDS + _BYTE_SECONDS * len(message.body)
+        self._unpaid += worked
         await self._settle_up(needs_budget=False)
+        if self._refusal:
+            # To refuse is work too, and a Sync is never refused.
+            async with self._turns.refused:
+                await asyncio.sleep(_PAUSES * worked)
         if message.kind == b"S":
             self._skips = False
         elif self._skips:
@@ -225,7 +251,7 @@ class Session:
     async def _take(self, message: Message) -> None:
         match message.kind:
             case b"Q":
-                await self._query(await self._text(Body(message.body).text()))
+                await self._query(await self._read_statements(Body(message.body).text()))
             case b"P":
                 await self._parse(message)
             case b"B":
@@ -332,31 +358,31 @@ class Session:
 
     # Statements --------------------------------------------------------------------------------
 
-    async def _text(self, data: bytes) -> str:
-        """Return a statement. If it is long, a thread cuts it into parts."""
+    async def _read_statements(self, data: bytes) -> list[Statement]:
+        """Return the statements of a text. A thread reads a long one."""
         text = _decode(data)
         await self._settle_up()
         if len(text) > _LONG:
-            await self._work(split, text)
-        else:
-            started = time.monotonic()
-            split(text)
+            found: list[Statement] = await self._work(read_statements, text)
+            return found
+        started = time.monotonic()
+        try:
+            return read_statements(text)
+        finally:
             self._unpaid += time.monotonic() - started
-        return text
 
-    def _is_over_log(self, statement: str) -> bool:
-        match use_of(statement):
+    def _is_over_log(self, statement: Statement) -> bool:
+        match statement.use:
             # What has no name is no cursor, and is not prepared by SQL: ALL has none.
             case Use("fetch" | "move" | "close", name):
                 return name != b"" and name in self._portals
             case Use("deallocate", name):
                 return name != b"" and name in self._statements
-        return reads_log(statement)
+        return statement.reads_log
 
-    async def _query(self, text: str) -> None:
+    async def _query(self, statements: Sequence[Statement]) -> None:
         """Run the statements of a simple query, one after the other, up to the first that fails."""
         self._drop(b"")
-        statements = split(text)
         if not statements:
             await self._client.send(Message(b"I"))
         for statement in statements:
@@ -364,14 +390,14 @@ class Session:
             await asyncio.sleep(0)
             self._unpaid += _MESSAGE_SECONDS
             if self._is_over_log(statement):
-                portal = _Portal(read_action(statement))
+                portal = _Portal(require(statement.action))
                 with portal.held:
                     if (described := await self._describe_rows(portal)).kind == b"T":
                         await self._client.send(described)
                     await self._act(portal)
                 continue
-            require_catalog(statement)
-            if not await self._ask_for(use_of(statement), Message(b"Q", statement.encode() + b"\0")):
+            require(statement.refusal)
+            if not await self._ask_for(statement.use, Message(b"Q", statement.text.encode() + b"\0")):
                 break
             self._end_transaction()
 
@@ -414,7 +440,7 @@ class Session:
 
     async def _parse(self, message: Message) -> None:
         body = Body(message.body)
-        name, text, oids = body.text(), await self._text(body.text()), body.numbers("I")
+        name, statements, oids = body.text(), await self._read_statements(body.text()), body.numbers("I")
         if len(name) > MAX_NAME or len(oids) > MAX_PARAMETERS:
             raise Failure("54000", f"A name has {MAX_NAME} bytes, a statement {MAX_PARAMETERS} parameters.")
         held = {*self._statements, *self._catalog_statements}
@@ -422,28 +448,29 @@ class Session:
             raise Failure("42P05", "There is a prepared statement of this name already.")
         if name not in held:
             self._require_room("prepare")
-        if len(statements := split(text)) > 1:
+        if len(statements) > 1:
             raise Failure("42601", "A prepared statement is one statement.")
-        statement = "".join(statements)
-        missing = count_parameters(statement) - len(oids)
+        statement = statements[0] if statements else read_statement("")
+        missing = require(statement.parameters) - len(oids)
         if not self._is_over_log(statement):
-            require_catalog(statement)
+            require(statement.refusal)
             if await self._ask(message):
-                self._catalog_statements[name] = use_of(statement)
+                self._catalog_statements[name] = statement.use
                 self._statements.pop(name, None)
             return
         if missing > 0 or 0 in oids:
-            query = read_action(statement).query
+            query = await self._work(with_quoted_columns, require(statement.action).query)
             async with self._turns.catalog:
                 started = time.monotonic()
                 try:
                     oids = tuple(await self._infer(query, (*oids, *[0] * missing)))
                 finally:
                     self._unpaid += time.monotonic() - started
-        self._statements[name] = _Statement(statement, oids)
+        self._statements[name] = _Prepared(statement.text, oids)
         await self._client.send(Message(b"1"))
 
     async def _bind(self, message: Message) -> None:
+        await self._settle_up()
         bind = Bind.read(message.body)
         if len(bind.portal) > MAX_NAME:
             raise Failure("42622", f"A name has {MAX_NAME} bytes.")
@@ -454,7 +481,6 @@ class Session:
             if await self._ask(message):
                 self._catalog_portals[bind.portal] = self._catalog_statements.get(bind.statement, Use())
             return
-        await self._settle_up()
         if len(bind.values) != len(statement.oids):
             raise Failure(
                 "08P01", f"The statement has {len(statement.oids)} parameters, not {len(bind.values)}."
@@ -465,7 +491,7 @@ class Session:
                 literal_of(value, oid, is_binary=format_of(bind.formats, place) == 1)
                 for place, (value, oid) in enumerate(zip(bind.values, statement.oids, strict=True))
             ]
-            return _Portal(read_action(fill(statement.text, literals)), bind.result_formats)
+            return _Portal(require(read_filled(statement.text, literals).action), bind.result_formats)
 
         portal = await self._work(make)
         if not bind.portal:
@@ -505,7 +531,7 @@ class Session:
         elif kind == b"S" and (statement := self._statements.get(name)) is not None:
             await self._settle_up()
             nulls = [null_of(oid) for oid in statement.oids]
-            action = await self._work(lambda: read_action(fill(statement.text, nulls)))
+            action = require((await self._work(read_filled, statement.text, nulls)).action)
             if action.verb == "SELECT":
                 with ExitStack() as held:
                     result = await self._over_log(self.caller.describe, action.query, held)
@@ -541,6 +567,8 @@ class Session:
         try:
             result: QueryResult = await self._run(ask, text, disconnection=self._running, until=held)
         except ApiError as error:
+            if isinstance(error, NoRoom):
+                self._make_room()
             raise failure_of(error) from error
         finally:
             self._running = None

@@ -9,9 +9,8 @@ from __future__ import annotations
 import re
 import struct
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar
 
 import psycopg
 from psycopg.types import datetime, numeric
@@ -27,7 +26,7 @@ from logs.wire import rows
 from logs.wire.messages import MAX_PARAMETERS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from psycopg.adapt import Loader
 
@@ -62,86 +61,130 @@ _WRITTEN_WITH_CAPITALS: Final = {fold(column.name): column.name for column in CO
 
 #: Bytes of a name. PostgreSQL cuts longer ones.
 MAX_NAME: Final = 63
-#: How many statements are remembered with their parts, each of which may take megabytes.
-_REMEMBERED: Final = 4
 #: What PostgreSQL takes for space. Other space of Unicode is a part of names to it.
 _SPACE: Final = " \t\n\r\f\v"
 
 
-@lru_cache(maxsize=_REMEMBERED)
-def _parts(statement: str) -> tuple[tuple[str, str], ...]:
-    """Return the parts of a statement, which many look at: to cut 64 KiB takes a tenth of a second."""
-    return tuple(parts_of(statement))
+#: The kinds and texts of the parts of a statement.
+_Parts: TypeAlias = "Sequence[tuple[str, str]]"
+_T = TypeVar("_T")
 
 
-@lru_cache(maxsize=_REMEMBERED)
-def _tokens(statement: str) -> tuple[tuple[str, str], ...]:
-    """Return the parts of a statement without comments and space."""
-    return tuple((kind, part) for kind, part in _parts(statement) if kind != "comment" and part.strip(_SPACE))
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A statement, and what is known of it. Its parts, which may take megabytes, are not kept.
+
+    To cut 64 KiB into parts takes a tenth of a second, so it is done once.
+
+    Attributes:
+        use: what it makes, uses or ends by a name.
+        reads_log: a name in it is a view of the log. Texts, as catalog queries have, are none.
+        parameters: the highest number of ``$1``, ``$2`` and so on; or why there is no such parameter.
+        action: what it does if it reads the log or names a cursor over it; or why it cannot.
+        refusal: why the catalog server must not get it.
+    """
+
+    text: str
+    use: Use
+    reads_log: bool
+    parameters: int | Failure
+    action: Action | Failure
+    refusal: Failure | None
 
 
-@lru_cache(maxsize=_REMEMBERED)
-def split(text: str) -> tuple[str, ...]:
+def require(known: _T | Failure) -> _T:
+    """Return what is known of a statement, or raise why it is refused."""
+    if isinstance(known, Failure):
+        raise known
+    return known
+
+
+def read_statements(text: str) -> list[Statement]:
     """Return the statements of a text, without empty ones."""
-    found, current = [], list[str]()
-    for kind, part in (*_parts(text), ("", ";")):
-        if part == ";" and kind == "":
-            found.append("".join(current))
+    found, current = [], list[tuple[str, str]]()
+    for part in (*parts_of(text), ("", ";")):
+        if part == ("", ";"):
+            found.append(current)
             current = []
         else:
             current.append(part)
-    return tuple(statement for statement in found if _tokens(statement))
+    return [_read(parts) for parts in found if _tokens(parts)]
 
 
-def words_of(statement: str) -> list[str]:
-    """Return the parts of a statement in lower case, names and texts without their quotes."""
-    return [part.strip("\"'").lower() for _, part in _tokens(statement)]
+def read_statement(text: str) -> Statement:
+    """Return one statement, which may be empty."""
+    return _read(list(parts_of(text)))
 
 
-def reads_log(statement: str) -> bool:
-    """Return True if a name in a statement is a view of the log. Texts, as catalog queries have, are none."""
-    return any(
-        kind in {"word", "name"} and fold(part.strip('"')) in LOG_VIEWS for kind, part in _parts(statement)
+def _read(parts: _Parts) -> Statement:
+    tokens = _tokens(parts)
+    words = _words(tokens)
+    use = _use_of(tokens, size=sum(len(part) for _, part in parts))
+    return Statement(
+        text=_join(parts),
+        use=use,
+        reads_log=any(
+            kind in {"word", "name"} and fold(part.strip('"')) in LOG_VIEWS for kind, part in tokens
+        ),
+        parameters=_known(_count_parameters, tokens),
+        action=_known(_read_action, parts, words, use),
+        refusal=_refusal(parts, tokens, words),
     )
 
 
-def require_catalog(statement: str) -> None:
-    """Refuse a statement that the catalog server must not get.
+def _known(read: Callable[..., _T], *arguments: Any) -> _T | Failure:
+    try:
+        return read(*arguments)
+    except Failure as failure:
+        return failure
 
-    Raises:
-        Failure: with the reason.
-    """
-    _require_plain_parts(statement)
-    words = words_of(statement)
-    if not words:
-        return
+
+def _join(parts: _Parts) -> str:
+    return "".join(part for _, part in parts)
+
+
+def _tokens(parts: _Parts) -> _Parts:
+    """Return parts without comments and space."""
+    return [(kind, part) for kind, part in parts if kind != "comment" and part.strip(_SPACE)]
+
+
+def _words(tokens: _Parts) -> list[str]:
+    """Return parts in lower case, names and texts without their quotes."""
+    return [part.strip("\"'").lower() for _, part in tokens]
+
+
+def _refusal(parts: _Parts, tokens: _Parts, words: Sequence[str]) -> Failure | None:
+    """Return why the catalog server must not get a statement."""
+    if (odd := _odd_part(parts, tokens)) or not words:
+        return odd
     if words[0] not in _READING or words[:2] in _TWO_PHASES:
-        raise Failure(
+        return Failure(
             "42501", f"Here {words[0].upper()} is not allowed: the log and its catalog are only read."
         )
     if words[0] == "declare" and ("with", "hold") in pairwise(words):
-        raise Failure("0A000", "WITH HOLD is for cursors over the log.")
+        return Failure("0A000", "WITH HOLD is for cursors over the log.")
     if words[0] == "set":
         names = [word for word in words[1:4] if word not in {"session", "local", "as"}] or [""]
         # After a dot is a setting of the client's own, of any size.
         following = words[words.index(names[0]) + 1 :] if names[0] in words else []
         if names[0] not in SETTINGS or following[:1] == ["."]:
-            raise Failure("42501", f"Here {names[0]!r} cannot be set.")
+            return Failure("42501", f"Here {names[0]!r} cannot be set.")
         if names[0] in {"client_encoding", "names"} and words[-1] not in _UTF8:
-            raise Failure("0A000", "The only encoding here is UTF8.")
+            return Failure("0A000", "The only encoding here is UTF8.")
+    return None
 
 
-def _require_plain_parts(statement: str) -> None:
-    """Refuse what PostgreSQL cuts or reads otherwise."""
+def _odd_part(parts: _Parts, tokens: _Parts) -> Failure | None:
+    """Return a refusal of what PostgreSQL cuts or reads otherwise."""
     before = ""
-    for kind, part in _tokens(statement):
+    for kind, part in tokens:
         if (before == "escaped" and kind == "text") or (kind == "" and not part.isascii()):
-            raise Failure("42601", "Write E'…' as one text, and names that are not ASCII in quotes.")
+            return Failure("42601", "Write E'…' as one text, and names that are not ASCII in quotes.")
         before = kind
-    parts = _parts(statement)
     for (_, first), (_, second), (kind, _) in zip(parts, parts[1:], parts[2:], strict=False):
         if kind == "name" and (first.lower(), second) == ("u", "&"):
-            raise Failure("42601", 'Write names without U&"…".')
+            return Failure("42601", 'Write names without U&"…".')
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +193,7 @@ class Action:
 
     Attributes:
         verb: ``SELECT``, ``COPY``, ``DECLARE``, ``FETCH``, ``MOVE``, ``CLOSE`` or ``DEALLOCATE``.
-        query: the statement that reads the log.
+        query: the statement that reads the log, as `POST /query` knows it.
         form: ``text``, ``csv`` or ``binary``, of a COPY and of a cursor.
         has_header: a COPY begins with the names of the columns.
         cursor: the name of the cursor or of the prepared statement.
@@ -184,27 +227,20 @@ class Use(NamedTuple):
     size: int = 0
 
 
-def use_of(statement: str) -> Use:
-    """Return what a statement makes, uses or ends by a name."""
-    tokens = _tokens(statement)
+def _use_of(tokens: _Parts, *, size: int) -> Use:
     verb = tokens[0][1].lower() if len(tokens) > 1 else ""
     if (place := _NAMED.get(verb)) is None:
-        return Use(size=len(statement))
-    return Use(verb, _name_of(*tokens[place]), len(statement))
+        return Use(size=size)
+    return Use(verb, _name_of(*tokens[place]), size)
 
 
-def read_action(statement: str) -> Action:
-    """Return what a statement does that reads the log, or names a cursor over it.
-
-    Raises:
-        Failure: it is a COPY that is not supported, or a FETCH that goes back.
-    """
-    words, use = words_of(statement), use_of(statement)
+def _read_action(parts: _Parts, words: Sequence[str], use: Use) -> Action:
+    """Raises Failure if it is a COPY that is not supported, or a FETCH that goes back."""
     match words[:1]:
         case ["copy"]:
-            return _read_copy(statement)
+            return _read_copy(parts, words)
         case ["declare"]:
-            return _read_declare(statement)
+            return _read_declare(parts)
         case ["close" | "deallocate"] if use.name:
             return Action(use.verb.upper(), cursor=use.name)
         case ["fetch" | "move"] if use.name:
@@ -214,42 +250,52 @@ def read_action(statement: str) -> Action:
                 raise Failure("55000", f"A cursor over the log only goes forward: FETCH n FROM {words[-1]}.")
             count = None if known[1] == "all" else int(known[1] or 1)
             return Action(use.verb.upper(), cursor=use.name, count=count)
-    return Action("SELECT", statement)
+    return Action("SELECT", _without_schema(parts))
 
 
-def _read_declare(statement: str) -> Action:
-    parts = _parts(statement)
+def _read_declare(parts: _Parts) -> Action:
     end = next((n for n, part in enumerate(parts) if part[0] == "word" and part[1].lower() == "for"), 0)
-    tokens = list(_tokens("".join(part for _, part in parts[:end])))
+    tokens = _tokens(parts[:end])
     options = [part.lower() for _, part in tokens[2:]]
     if "cursor" not in options:
         raise Failure("42601", "Write DECLARE name CURSOR FOR SELECT ….")
     return Action(
         "DECLARE",
-        "".join(part for _, part in parts[end + 1 :]),
+        _without_schema(parts[end + 1 :]),
         form="binary" if "binary" in options else "text",
         cursor=_name_of(*tokens[1]),
         is_held=options[-2:] == ["with", "hold"],
     )
 
 
-def _read_copy(statement: str) -> Action:
-    depth, inside, rest = 0, "", list[str]()
-    for kind, part in _parts(statement):
+def _read_copy(parts: _Parts, words: Sequence[str]) -> Action:
+    depth, inside, rest = 0, list[tuple[str, str]](), list[tuple[str, str]]()
+    for kind, part in parts:
         depth -= kind == "" and part == ")" and not rest
         if depth > 0:
-            inside += part
-        elif inside and kind != "comment" and part.strip(_SPACE):
-            rest.append(part.strip("\"'").lower())
+            inside.append((kind, part))
+        elif inside:
+            rest += _tokens([(kind, part)])
         depth += kind == "" and part == "(" and not rest
-    options = {*rest[3:]} - {"(", ")", ",", "with", "format", "true", "on"}
-    is_known = rest[:3] == [")", "to", "stdout"] and options <= {"text", "csv", "binary", "header"}
-    if words_of(statement)[1] != "(" or not is_known:
+    ending = _words(rest)
+    options = {*ending[3:]} - {"(", ")", ",", "with", "format", "true", "on"}
+    is_known = ending[:3] == [")", "to", "stdout"] and options <= {"text", "csv", "binary", "header"}
+    if words[1:2] != ["("] or not is_known:
         raise Failure(
             "0A000", "Write COPY (SELECT …) TO STDOUT, with FORMAT text, csv or binary, and HEADER."
         )
     form = next((form for form in ("csv", "binary") if form in options), "text")
-    return Action("COPY", inside, form, has_header="header" in options)
+    return Action("COPY", _without_schema(inside), form, has_header="header" in options)
+
+
+def _without_schema(parts: _Parts) -> str:
+    """Return a statement that names the views of the log as `POST /query` does, without ``public.``."""
+    texts = [part for _, part in parts]
+    names = [fold(part.strip('"')) for part in texts]
+    for place in range(len(texts) - 2):
+        if names[place : place + 2] == ["public", "."] and names[place + 2] in LOG_VIEWS:
+            texts[place : place + 2] = "", ""
+    return "".join(texts)
 
 
 def _name_of(kind: str, part: str) -> bytes:
@@ -263,16 +309,6 @@ def _name_of(kind: str, part: str) -> bytes:
 # Values -----------------------------------------------------------------------------------------
 
 
-def without_schema(statement: str) -> str:
-    """Return a statement that names the views of the log as `POST /query` does, without ``public.``."""
-    parts = [part for _, part in _parts(statement)]
-    names = [fold(part.strip('"')) for part in parts]
-    for place in range(len(parts) - 2):
-        if names[place : place + 2] == ["public", "."] and names[place + 2] in LOG_VIEWS:
-            parts[place : place + 2] = "", ""
-    return "".join(parts)
-
-
 def _number_of(positional: str) -> int:
     number = int(positional[1:]) if len(positional) <= len(f"${MAX_PARAMETERS}") else 0
     if not 0 < number <= MAX_PARAMETERS:
@@ -280,28 +316,23 @@ def _number_of(positional: str) -> int:
     return number
 
 
-def count_parameters(statement: str) -> int:
-    """Return the highest number of ``$1``, ``$2`` and so on.
-
-    Raises:
-        Failure: there is no such parameter, or it is above `MAX_PARAMETERS`.
-    """
-    return max((_number_of(part) for kind, part in _parts(statement) if kind == "positional"), default=0)
+def _count_parameters(tokens: _Parts) -> int:
+    return max((_number_of(part) for kind, part in tokens if kind == "positional"), default=0)
 
 
-def fill(statement: str, literals: Sequence[str]) -> str:
+def read_filled(statement: str, literals: Sequence[str]) -> Statement:
     """Return a statement with literals in place of ``$1``, ``$2`` and so on.
 
     Raises:
         Failure: it becomes too long.
     """
     filled, size = [], 0
-    for kind, part in _parts(statement):
-        filled.append(literals[_number_of(part) - 1] if kind == "positional" else part)
-        size += len(filled[-1])
+    for kind, part in parts_of(statement):
+        filled.append(("text", literals[_number_of(part) - 1]) if kind == "positional" else (kind, part))
+        size += len(filled[-1][1])
         if size > MAX_STATEMENT_BYTES:
             raise Failure("54000", f"With its values the statement has over {MAX_STATEMENT_BYTES} bytes.")
-    return "".join(filled)
+    return _read(filled)
 
 
 def with_quoted_columns(statement: str) -> str:
@@ -310,7 +341,7 @@ def with_quoted_columns(statement: str) -> str:
         quote_name(_WRITTEN_WITH_CAPITALS.get(fold(part), part))
         if kind == "word" and fold(part) in _WRITTEN_WITH_CAPITALS
         else part
-        for kind, part in _parts(statement)
+        for kind, part in parts_of(statement)
     )
 
 

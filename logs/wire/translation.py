@@ -21,7 +21,7 @@ _FORMAT: Final = re.compile(r"(%[YymdHIMSjGV]|[-/:., _T])+")
 
 
 def translate(statement: str) -> str | None:
-    """Return a query as DuckDB would write it, or None if that is not known in two seconds of a processor."""
+    """Return a query as DuckDB would write it, or None: it is none, or not known in two processor seconds."""
     answer, tell = _processes().Pipe(duplex=False)
     process = _processes().Process(target=_translate, args=(tell, statement), daemon=True)
     process.start()
@@ -57,6 +57,6 @@ def _translate(tell: Connection, statement: str) -> None:
         tree = sqlglot.parse_one(statement, dialect="postgres")
         formats = tree.find_all(sqlglot.exp.TimeToStr, sqlglot.exp.ToChar)
         is_known = all(_FORMAT.fullmatch(node.text("format")) for node in formats)
-        tell.send(tree.sql("duckdb") if is_known else None)
+        tell.send(tree.sql("duckdb") if is_known and isinstance(tree, sqlglot.exp.Query) else None)
     except (sqlglot.errors.SqlglotError, RecursionError, MemoryError):
         tell.send(None)

@@ -19,13 +19,14 @@ from accounts.access.credentials import end_pat
 from accounts.access.scopes import Scope
 from accounts.budgets import use_budget
 from accounts.models import PersonalAccessToken
-from logs import queries
+from logs import held_results, queries
 from logs.models import QueryRun
 from logs.sql.protocol import EngineUnavailable, QueryCancelled, QueryResult
-from logs.wire import access, server, session
+from logs.wire import access, server, session, statements
 from logs.wire.catalog import Backend
 from logs.wire.messages import MAX_MESSAGE, Message, pack_startup
-from logs.wire.statements import split
+from logs.wire.statements import Statement, read_statements
+from tenantadmin.lib.core.serving import UnreadBytes
 from tenantadmin.lib.http.budgets import QUERY
 from tests import factories
 from tests.logs.wire.raw import Raw, cancel, states
@@ -338,6 +339,26 @@ def test_a_number_with_many_digits_is_no_value(scene: Scene) -> None:
         assert states(raw.read_all()) == ["22P03"]
 
 
+def test_rows_that_others_leave_unread_make_room(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The caller with most of them loses the session that has read nothing for the longest time."""
+    rows = "SELECT repeat('x', 1000) FROM range({}) UNION ALL SELECT day FROM proxy_logs"
+    monkeypatch.setattr(
+        held_results, "_HELD", UnreadBytes(per_caller=held_results.OF_CALLER, total=3_500_000)
+    )
+    other = replace(
+        scene,
+        password=factories.pat_secret(scene.world.owner, Scope.LOGS_QUERY, tenants=[scene.database]),
+    )
+    with Raw.signed_in(scene) as first, Raw.signed_in(scene) as second, Raw.signed_in(other) as third:
+        for raw, count in ((first, 1000), (second, 1500)):
+            raw.query(f"DECLARE c CURSOR WITH HOLD FOR {rows.format(count)}")
+        assert states(first.query("FETCH c")) == []
+        assert states(third.query(rows.format(1200))) == ["53000"]
+        assert states(third.query(rows.format(1200))) == []
+        assert states(first.query("FETCH c")) == []
+        assert states(second.read_all()) == ["53200"]
+
+
 def test_a_caller_has_a_part_of_the_connections(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scene.server, "_connections", 9)
     with scene.connect(), pytest.raises(psycopg.OperationalError, match="You have too many connections"):
@@ -386,21 +407,21 @@ def test_the_catalog_server_works_for_some_sessions_of_a_caller_at_a_time(
         assert states(other.read_all()) == []
 
 
-def test_one_thread_at_a_time_cuts_the_long_texts_of_a_caller(
+def test_one_thread_at_a_time_reads_the_long_texts_of_a_caller(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Threads that compute take turns with the loop, and so with all others."""
     at_work, alone = threading.Semaphore(1), list[bool]()
 
-    def cut(text: str) -> tuple[str, ...]:
+    def read(text: str) -> list[Statement]:
         if threading.current_thread().name.startswith("wire"):
             alone.append(at_work.acquire(blocking=False))
             threading.Event().wait(0.05)
             if alone[-1]:
                 at_work.release()
-        return split(text)
+        return read_statements(text)
 
-    monkeypatch.setattr(session, "split", cut)
+    monkeypatch.setattr(session, "read_statements", read)
     with contextlib.ExitStack() as stack:
         sessions = [stack.enter_context(Raw.signed_in(scene)) for _ in range(4)]
         for number, raw in enumerate(sessions):
@@ -408,6 +429,29 @@ def test_one_thread_at_a_time_cuts_the_long_texts_of_a_caller(
         for raw in sessions:
             assert states(raw.read_all()) == []
     assert alone == [True] * 4
+
+
+def test_a_long_text_is_cut_in_threads_alone(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The loop, which serves all, has no more of it to look at."""
+    cut = list[str]()
+
+    def parts_of(text: str) -> Iterator[tuple[str, str]]:
+        cut.append(threading.current_thread().name)
+        return queries.parts_of(text)
+
+    monkeypatch.setattr(statements, "parts_of", parts_of)
+    comment = f"/*{'x' * 3000}*/"
+    over_log = f"SELECT count(*) FROM public.proxy_logs WHERE userName = $1 {comment}".encode()
+    bind = b"\0\0" + struct.pack("!hhi", 0, 1, 1) + b"u" + struct.pack("!h", 0)
+    with Raw.signed_in(scene) as raw:
+        raw.send(
+            *(Message(b"P", b"\0" + over_log + b"\0\0\0"), Message(b"D", b"S\0"), Message(b"B", bind)),
+            *(Message(b"E", b"\0" + bytes(4)), Message(b"S")),
+        )
+        assert states(raw.read_all()) == []
+        assert states(raw.query(f"SELECT 1 {comment}; COPY (SELECT day FROM proxy_logs) TO STDOUT")) == []
+    assert len(cut) == 5
+    assert all(name.startswith("wire") for name in cut)
 
 
 def test_a_cancellation_of_nothing_asks_nobody(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ from django.db import connection as django_connection
 
 from logs.columns import COLUMNS
 from logs.wire import catalog
-from logs.wire.statements import Failure, require_catalog
+from logs.wire.statements import read_statement
 
 if TYPE_CHECKING:
     from tests.logs.wire.scene import Scene
@@ -382,7 +382,7 @@ def test_columns_have_types_and_comments(scene: Scene) -> None:
     ],
 )
 def test_what_drivers_send_is_let_through(statement: str) -> None:
-    require_catalog(statement)
+    assert read_statement(statement).refusal is None
 
 
 @pytest.mark.parametrize(
@@ -394,5 +394,4 @@ def test_what_drivers_send_is_let_through(statement: str) -> None:
     ],
 )
 def test_what_is_refused_before_the_server(statement: str) -> None:
-    with pytest.raises(Failure):
-        require_catalog(statement)
+    assert read_statement(statement).refusal is not None

@@ -10,7 +10,7 @@ import pytest
 
 from logs.models import QueryRun
 from logs.wire.messages import Message
-from logs.wire.statements import Action, Failure, read_action, use_of
+from logs.wire.statements import Action, Failure, read_statement, require
 from tests.logs.wire.raw import Raw, states
 
 if TYPE_CHECKING:
@@ -40,10 +40,11 @@ DAYS = 'SELECT day, "responseTimeMs" FROM proxy_logs ORDER BY timestamp'
             Action("DECLARE", " SELECT 'for'", cursor=b"c"),
         ),
         ("SELECT 1", Action("SELECT", "SELECT 1")),
+        ('SELECT 1 FROM "public".proxy_logs', Action("SELECT", "SELECT 1 FROM proxy_logs")),
     ],
 )
 def test_what_a_statement_does(statement: str, action: Action) -> None:
-    assert read_action(statement) == action
+    assert read_statement(statement).action == action
 
 
 @pytest.mark.parametrize(
@@ -52,7 +53,7 @@ def test_what_a_statement_does(statement: str, action: Action) -> None:
 @pytest.mark.parametrize("verb", ["FETCH", "MOVE"])
 def test_a_cursor_goes_forward(verb: str, direction: str) -> None:
     with pytest.raises(Failure, match=r"only goes forward: FETCH n FROM c\.") as raised:
-        read_action(f"{verb} {direction} FROM c")
+        require(read_statement(f"{verb} {direction} FROM c").action)
     assert raised.value.code == "55000"
 
 
@@ -69,9 +70,9 @@ def test_what_a_statement_uses_by_a_name() -> None:
         # As PostgreSQL cuts it.
         (f'SAVEPOINT "{"x" * 62}ö"', "savepoint", b"x" * 62),
     ):
-        assert use_of(text) == (verb, name, len(text))
+        assert read_statement(text).use == (verb, name, len(text))
     with pytest.raises(Failure, match="Write DECLARE"):
-        read_action("DECLARE c FOR SELECT day FROM proxy_logs")
+        require(read_statement("DECLARE c FOR SELECT day FROM proxy_logs").action)
 
 
 def test_a_cursor_is_read_in_pages(filled: Scene) -> None:

@@ -187,6 +187,6 @@ def test_values_have_the_types_that_postgresql_infers(filled: Scene) -> None:
 
 def test_small_answers_do_not_wait(scene: Scene) -> None:
     with scene.connect():
-        ((session, _),) = scene.server._connected.values()
-        own = session._client._writer.get_extra_info("socket")
+        (connected,) = scene.server._connected.values()
+        own = connected.session._client._writer.get_extra_info("socket")
         assert own.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
