@@ -35,6 +35,8 @@ logger = logging.getLogger(__name__)
 
 #: The largest result that is kept, as an Arrow stream.
 MAX_BYTES: Final = 256 << 10
+#: A query that takes less is as cheap to run again: to keep a result takes 2 ms.
+MIN_SECONDS: Final = 0.01
 
 
 @dataclass(slots=True)
@@ -64,10 +66,16 @@ class KeptResult:
             return None
         return replace(remote.decode_result(body), is_kept=True)
 
-    def keep(self, source: LogSource, result: QueryResult) -> None:
-        """Keep a result over ``source`` if it is small and only a new build can change it."""
+    def keep(self, source: LogSource, result: QueryResult, *, seconds: float) -> None:
+        """Keep a result over ``source`` if it is small, took long, and only a new build can change it.
+
+        Args:
+            seconds: how long its query ran.
+        """
         options = settings.SQL_OPTIONS
-        if not options.kept_seconds or self._is_away or result.days is None or result.nbytes > MAX_BYTES:
+        if not options.kept_seconds or self._is_away or result.days is None:
+            return
+        if seconds < MIN_SECONDS or result.nbytes > MAX_BYTES:
             return
         body = remote.encode_result(result)
         if len(body) > MAX_BYTES:

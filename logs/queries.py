@@ -252,6 +252,7 @@ def _query_current_files(
         result = kept.find(source)
         if result is not None:
             return result
+        started = time.monotonic()
         try:
             result = get_engine().execute(
                 source=source, statement=statement, limits=limits, cancellation=cancellation
@@ -261,7 +262,7 @@ def _query_current_files(
             if source.keys == before.keys:
                 raise
         else:
-            kept.keep(source, result)
+            kept.keep(source, result, seconds=time.monotonic() - started)
             return result
     raise ServiceBusy("Days of the log are being built again. Try again in a moment.")
 

@@ -191,8 +191,11 @@ class _Session:
         wire.write_all(self._descriptor, wire.encode({**head, "files": files} if request.wait else head))
         if request.wait:
             wire.read_head(self._descriptor)
-        paths = [f"{self.folder}/{file}" for file in files]
-        document, body = _run_over_files(self._connection, self._view, request, paths)
+        if checked.reads_log:
+            paths = [f"{self.folder}/{file}" for file in files]
+            document, body = _run_over_files(self._connection, self._view, request, paths)
+        else:
+            document, body = _execute(self._connection, request)
         return {**document, "days": valid_for}, body
 
     def _run_over_nothing(self, request: wire.Request) -> tuple[dict[str, Any], memoryview]:

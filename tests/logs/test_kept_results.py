@@ -49,6 +49,11 @@ def build(tenant: UUID, *days: date, name: str = "a") -> None:
     call_command("rebuild", tenant=tenant)
 
 
+@pytest.fixture(autouse=True)
+def _every_query_takes_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kept_results, "MIN_SECONDS", 0.0)
+
+
 @pytest.fixture
 def built(world: World) -> World:
     """A tenant with an entry on each of two days."""
@@ -199,6 +204,13 @@ def test_other_limits_have_other_results(world: World, member: ApiClient, settin
                 kept,
                 [{"i": number} for number in range(rows_left)],
             )
+
+
+def test_a_query_that_took_no_time_runs_again(
+    world: World, member: ApiClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kept_results, "MIN_SECONDS", 60.0)
+    assert [ask(member, world.tenant.pk, COUNT)[0] for _ in range(2)] == ["miss", "miss"]
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 logger: Final = logging.getLogger(__name__)
 
 #: Bytes of an answer that are sent at once.
-PIECE_BYTES: Final = 1 << 16
+PIECE_BYTES: Final = 1 << 17
 
 
 class ReaderGone(Exception):

@@ -358,21 +358,22 @@ class TestFront:
 
     def test_a_long_response_is_sent_in_pieces_and_closed_in_its_own_thread(self) -> None:
         threads: list[int] = []
+        size = PIECE_BYTES * 3 // 5
 
         class Response:
             def __iter__(self) -> Iterator[bytes]:
                 for number in range(5):
                     threads.append(threading.get_ident())
-                    yield b"%d" % number * 40_000
+                    yield b"%d" % number * size
 
             def close(self) -> None:
                 threads.append(threading.get_ident())
 
         client = Client()
         ask(make_front(app(lambda _: Response()), threads=2), client)
-        assert [len(message["body"]) for message in client.sent[1:]] == [40_000] * 5
+        assert [len(message["body"]) for message in client.sent[1:]] == [size] * 5
         assert [message.get("more_body", False) for message in client.sent[1:]] == [True] * 4 + [False]
-        assert client.body == b"".join(b"%d" % number * 40_000 for number in range(5))
+        assert client.body == b"".join(b"%d" % number * size for number in range(5))
         assert len(threads) == 6
         assert len(set(threads)) == 1
 
@@ -385,7 +386,7 @@ class TestFront:
 
         def endless(_: dict[str, Any]) -> Iterator[bytes]:
             while True:
-                yield b"x" * 65_536
+                yield b"x" * PIECE_BYTES
 
         client = Leaving()
         asyncio.run(asyncio.wait_for(make_front(app(endless))(scope(), client.receive, client.send), 10))
@@ -397,7 +398,7 @@ class TestFront:
         class Response:
             def __iter__(self) -> Iterator[bytes]:
                 for _ in range(10):
-                    yield b"x" * 65_536
+                    yield b"x" * PIECE_BYTES
 
             def close(self) -> None:
                 closed.append(1)
