@@ -232,7 +232,7 @@ def load_statements(
     columns = ", ".join(f'"{name}"' for name in STATEMENT_COLUMNS)
     connection.execute(
         f"""
-        CREATE OR REPLACE TEMP TABLE statement_shape AS
+        CREATE OR REPLACE TABLE statement_shape AS
         SELECT dense_rank() OVER (ORDER BY statement.text, {columns}) - 1 AS number, statement, shape,
             statement.text AS text, statement.mean_ms AS mean_ms, {columns}
         FROM (SELECT DISTINCT statement, shape FROM {outcome.table})

@@ -78,7 +78,7 @@ def _make_log(connection: DuckDBPyConnection, files: Sequence[DayFile], *, where
     cases = "".join(f" WHEN {quote_text(file.file)} THEN DATE '{file.day}'" for file in files)
     connection.execute(
         f"""
-        CREATE OR REPLACE TEMP VIEW log AS
+        CREATE OR REPLACE VIEW log AS
         SELECT *, CASE filename{cases} END AS day, NULL::BIGINT AS unit
         FROM read_parquet({names}, filename = true)
         WHERE {PASSED} AND timestamp IS NOT NULL AND {where}

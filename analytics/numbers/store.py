@@ -13,7 +13,7 @@ import os
 import shutil
 import tempfile
 import time
-from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event, Lock, Thread
@@ -173,14 +173,20 @@ def ended_after(seconds: float, connection: DuckDBPyConnection) -> Iterator[None
         thread.join()
 
 
-def replay_engine() -> AbstractContextManager[Engine]:
+@contextmanager
+def replay_engine() -> Iterator[Engine]:
     """Open a DuckDB for the caller alone, with the memory and thread limits of replays.
+
+    Tables are in a file: there they are compressed, and need no memory while they are not read.
 
     Raises:
         StoreError: the disk failed, or DuckDB could not read a file.
     """
     limit = f"{settings.REPLAY_MEMORY_BYTES}B"
-    return new_engine(memory_limit=limit, threads=settings.REPLAY_THREADS)
+    with new_engine(memory_limit=limit, threads=settings.REPLAY_THREADS) as engine:
+        path = quote_text(str(engine.directory / "replay.duckdb"))
+        engine.connection.execute(f"ATTACH {path} AS replay; USE replay")
+        yield engine
 
 
 @contextmanager

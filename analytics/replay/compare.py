@@ -76,7 +76,7 @@ def calibrate(connection: DuckDBPyConnection, outcome: Outcome) -> Calibration:
     ids = [rule.id for rule in outcome.decisions.rules]
     connection.execute(
         f"""
-        CREATE OR REPLACE TEMP VIEW compared AS
+        CREATE OR REPLACE VIEW compared AS
         SELECT outcome.*, logged_rule,
             list_extract({quote_texts(ids)}::VARCHAR[], outcome.rule + 1) AS replayed_rule
         FROM {outcome.table} AS outcome JOIN request USING (n) WHERE outcome.is_counted
@@ -85,7 +85,7 @@ def calibrate(connection: DuckDBPyConnection, outcome: Outcome) -> Calibration:
     # Cache requests whose status differs. The first difference of a result may cause the later ones.
     connection.execute(
         f"""
-        CREATE OR REPLACE TEMP TABLE differing AS
+        CREATE OR REPLACE TABLE differing AS
         SELECT n, rule, restart, vary, identity, requested_at,
             n > min(n) OVER (PARTITION BY rule, restart, vary, identity) AS is_later
         FROM {outcome.table} WHERE is_cached AND logged <> status
@@ -93,7 +93,7 @@ def calibrate(connection: DuckDBPyConnection, outcome: Outcome) -> Calibration:
     )
     connection.execute(
         f"""
-        CREATE OR REPLACE TEMP TABLE simultaneous AS
+        CREATE OR REPLACE TABLE simultaneous AS
         SELECT differing.n FROM differing JOIN {outcome.table} AS other
             USING (rule, restart, vary, identity, requested_at)
         WHERE other.is_cached AND other.n <> differing.n
@@ -243,7 +243,7 @@ def compare_leaks(
     for outcome in (current, subject):
         connection.execute(
             f"""
-            CREATE OR REPLACE TEMP TABLE leak_of_{outcome.table} AS
+            CREATE OR REPLACE TABLE leak_of_{outcome.table} AS
             WITH worded AS (SELECT statement, {word_sql("text")} AS word FROM statement), personal AS (
                 SELECT statement, table_list, word
                 FROM (SELECT DISTINCT statement, table_list FROM {outcome.table} WHERE is_cached)
@@ -349,7 +349,7 @@ def estimate_publish_cost(
     # For each entry, the hours that start after its execution began and not after its last hit.
     connection.execute(
         f"""
-        CREATE OR REPLACE TEMP TABLE entry_span AS
+        CREATE OR REPLACE TABLE entry_span AS
         SELECT first, last, {"pair" if is_sampled else "NULL::BIGINT AS pair"}, weight, count(*) AS entries,
             sum(mean_ms) AS mean_ms
         FROM (
@@ -389,7 +389,7 @@ def _bound_cost(connection: DuckDBPyConnection, spans: str) -> Margins:
     """Return the margins of the costs of a sample, by hour of the day."""
     connection.execute(
         f"""
-        CREATE OR REPLACE TEMP TABLE unit_cost AS
+        CREATE OR REPLACE TABLE unit_cost AS
         WITH light AS (
             SELECT hour % {_HOURS} AS rule, unit, sum(entries) AS misses, sum(mean_ms) AS ms
             FROM ({spans}) JOIN pair USING (pair) WHERE unit IN (SELECT unit FROM light_unit) GROUP BY ALL

@@ -77,7 +77,7 @@ def find_bounds(
         # that gives no bound. Certain are the misses after the result of any execution before is too old.
         connection.execute(
             f"""
-            CREATE OR REPLACE TEMP TABLE bounded_group AS
+            CREATE OR REPLACE TABLE bounded_group AS
             WITH spaced AS (
                 SELECT rule, restart, vary, pair, requested_at, is_counted, life,
                     lag(requested_at + work_ms) OVER (
@@ -121,7 +121,7 @@ def find_bounds(
     # The share of a group's open misses that are hits at the upper bound.
     connection.execute(
         f"""
-        CREATE OR REPLACE TEMP TABLE chance_of_{table} AS
+        CREATE OR REPLACE TABLE chance_of_{table} AS
         SELECT n, least((high - hits) / count(*) OVER (PARTITION BY rule, restart, vary, pair), 1) AS chance
         FROM {table} JOIN bounded_group USING (rule, restart, vary, pair)
         WHERE has_open AND high > hits AND is_cached AND is_counted AND kind = 'open' AND {is_miss}
@@ -211,7 +211,7 @@ def find_risk(
 
 
 _NO_RISK: Final = """
-    CREATE OR REPLACE TEMP TABLE at_risk (rule BIGINT, pair BIGINT, weight DOUBLE, low BIGINT, high BIGINT)
+    CREATE OR REPLACE TABLE at_risk (rule BIGINT, pair BIGINT, weight DOUBLE, low BIGINT, high BIGINT)
 """
 
 
@@ -449,7 +449,7 @@ def _measure_units(connection: DuckDBPyConnection, table: str) -> None:
     names = ", ".join(map(quote_name, counts))
     connection.execute(
         f"""
-        CREATE OR REPLACE TEMP TABLE {_measured(table)} AS
+        CREATE OR REPLACE TABLE {_measured(table)} AS
         WITH light AS (SELECT pair, unit FROM pair WHERE unit IN (SELECT unit FROM light_unit)),
         counted AS (
             SELECT rule, unit, {columns} FROM {table} JOIN light USING (pair) WHERE is_counted

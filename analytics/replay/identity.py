@@ -40,7 +40,7 @@ def load_statements(connection: DuckDBPyConnection) -> None:
     """
     connection.execute(
         f"""
-        CREATE OR REPLACE TEMP TABLE statement AS
+        CREATE OR REPLACE TABLE statement AS
         SELECT row_number() OVER ()::INTEGER AS statement, standardizedSql AS text,
             coalesce(
                 {WAREHOUSE_TIME} FILTER ({MEASURED_MISS}) // count(*) FILTER ({MEASURED_MISS}), 0
@@ -60,7 +60,7 @@ def load_identities(connection: DuckDBPyConnection) -> None:
     """
     connection.execute(
         f"""
-        CREATE OR REPLACE TEMP TABLE pair AS
+        CREATE OR REPLACE TABLE pair AS
         SELECT row_number() OVER ()::INTEGER AS pair, statement, parameters, unit,
             {IS_EXACT} AND NOT is_known_ambiguous AS is_exact
         FROM (
@@ -79,7 +79,7 @@ def load_identities(connection: DuckDBPyConnection) -> None:
     )
     connection.execute(
         """
-        CREATE OR REPLACE TEMP TABLE query_hash AS
+        CREATE OR REPLACE TABLE query_hash AS
         SELECT ((SELECT count(*) FROM pair) + row_number() OVER ())::INTEGER AS identity, queryHash AS text
         FROM log
         WHERE cacheKey IS NOT NULL AND EXISTS (FROM pair WHERE NOT is_exact)

@@ -150,6 +150,13 @@ def registered(connection: DuckDBPyConnection, **tables: pa.Table) -> Iterator[N
             connection.unregister(name)
 
 
+def fill_table(connection: DuckDBPyConnection, table: str, rows: str, *, is_new: bool) -> None:
+    """Add the rows of a query to a table, which is made first if it ``is_new``."""
+    connection.execute(
+        f"CREATE OR REPLACE TABLE {table} AS {rows}" if is_new else f"INSERT INTO {table} {rows}"
+    )
+
+
 def read_numbers(column: Any) -> memoryview[int]:
     """Return a column of integers without nulls as a sequence. Those of 64 bits are not copied."""
     numbers = column.cast(pa.int64()).combine_chunks()
@@ -249,7 +256,7 @@ def load_requests(
     _load_shapes(connection, columns)
     connection.execute(
         """
-        CREATE OR REPLACE TEMP TABLE table_list AS
+        CREATE OR REPLACE TABLE table_list AS
         SELECT row_number() OVER ()::INTEGER AS table_list, tables AS text FROM log GROUP BY tables
         """
     )
@@ -345,7 +352,7 @@ def _make_log_view(connection: DuckDBPyConnection, files: Sequence[DayFile], *, 
         place = f"{by_file(number * _MAX_FILE_ROWS for number in range(len(files)))} + file_row_number"
     connection.execute(
         f"""
-        CREATE OR REPLACE TEMP VIEW entry AS
+        CREATE OR REPLACE VIEW entry AS
         SELECT *, {days} AS day, {days} >= DATE '{first_day}' AS is_counted,
             {place} AS place
         FROM {source}
@@ -353,11 +360,11 @@ def _make_log_view(connection: DuckDBPyConnection, files: Sequence[DayFile], *, 
     )
     connection.execute(
         f"""
-        CREATE OR REPLACE TEMP VIEW decidable AS
+        CREATE OR REPLACE VIEW decidable AS
         SELECT *, 1 AS weight, NULL::BIGINT AS unit FROM entry WHERE {_IS_DECIDABLE}
         """
     )
-    connection.execute("CREATE OR REPLACE TEMP VIEW log AS FROM decidable")
+    connection.execute("CREATE OR REPLACE VIEW log AS FROM decidable")
 
 
 def _join_comments(connection: DuckDBPyConnection, *, applies: bool) -> bool:
@@ -369,7 +376,7 @@ def _join_comments(connection: DuckDBPyConnection, *, applies: bool) -> bool:
     """
     connection.execute(
         f"""
-        CREATE OR REPLACE TEMP TABLE free_of_comments AS
+        CREATE OR REPLACE TABLE free_of_comments AS
         WITH undecided AS MATERIALIZED (
             SELECT standardizedSql AS text FROM log GROUP BY text HAVING bool_and(matchedRule IS NULL)
         )
@@ -381,7 +388,7 @@ def _join_comments(connection: DuckDBPyConnection, *, applies: bool) -> bool:
         return False
     connection.execute(
         f"""
-        CREATE OR REPLACE TEMP VIEW decidable AS
+        CREATE OR REPLACE VIEW decidable AS
         SELECT * EXCLUDE (text, plain) REPLACE (coalesce(plain, standardizedSql) AS standardizedSql),
             1 AS weight, NULL::BIGINT AS unit
         FROM entry LEFT JOIN free_of_comments ON text = standardizedSql WHERE {_IS_DECIDABLE}
@@ -395,8 +402,7 @@ def _load_shapes(connection: DuckDBPyConnection, columns: Collection[str]) -> No
     names = ", ".join(quote_name(name) for name in sorted(columns))
     query = f"SELECT {names} FROM log GROUP BY {names}" if names else "SELECT 1 AS nothing"
     connection.execute(
-        "CREATE OR REPLACE TEMP TABLE shape AS"
-        f" SELECT row_number() OVER ()::INTEGER AS shape, * FROM ({query})"
+        f"CREATE OR REPLACE TABLE shape AS SELECT row_number() OVER ()::INTEGER AS shape, * FROM ({query})"
     )
 
 
@@ -409,7 +415,7 @@ def _load_varied(connection: DuckDBPyConnection, numbers: Mapping[str, str], sou
     for column, number in numbers.items():
         connection.execute(
             f"""
-            CREATE OR REPLACE TEMP TABLE text_of_{number} AS
+            CREATE OR REPLACE TABLE text_of_{number} AS
             SELECT row_number() OVER ()::INTEGER AS {number}, {quote_name(column)} AS text FROM {source}
             WHERE {quote_name(column)} IS NOT NULL GROUP BY text
             """
@@ -433,13 +439,11 @@ def _load_rows(connection: DuckDBPyConnection, columns: Collection[str], numbers
         for column, number in numbers.items()
     )
     connection.execute(
-        "CREATE OR REPLACE TEMP TYPE rule_of_log AS ENUM"
+        "CREATE OR REPLACE TYPE rule_of_log AS ENUM"
         " (SELECT DISTINCT matchedRule FROM log WHERE matchedRule IS NOT NULL ORDER BY matchedRule)"
     )
-    connection.execute(
-        f"""
-        CREATE OR REPLACE TEMP TABLE request AS
-        SELECT row_number() OVER (ORDER BY requested_at, log_id, place) AS n,
+    rows = f"""
+        SELECT {{before}} + row_number() OVER (ORDER BY requested_at, log_id, place) AS n,
             * EXCLUDE (log_id, place, has_id), if(has_id, place, NULL) AS place
         FROM (
             SELECT log.timestamp AS requested_at, coalesce(logId, '') AS log_id, logId IS NOT NULL AS has_id,
@@ -472,9 +476,35 @@ def _load_rows(connection: DuckDBPyConnection, columns: Collection[str], numbers
             JOIN table_list ON table_list.text IS NOT DISTINCT FROM log.tables
             LEFT JOIN query_hash ON query_hash.text IS NOT DISTINCT FROM log.queryHash
             {joins}
+            WHERE {{span}}
         )
+    """
+    before = 0
+    for span in _find_spans(connection):
+        fill_table(connection, "request", rows.format(before=before, span=span), is_new=not before)
+        (before,) = connection.execute("SELECT count(*) FROM request").fetchall()[0]
+
+
+#: So many entries, about, are ordered, played or joined at a time: then a large log needs little memory.
+AT_A_TIME: Final = 500_000
+_SPAN_MS: Final = 600_000
+
+
+def _find_spans(connection: DuckDBPyConnection) -> Iterator[str]:
+    """Yield conditions on the time of entries, in order, that part them."""
+    times = connection.execute(
+        f"""
+        SELECT any_value("timestamp" // {_SPAN_MS}) * {_SPAN_MS}, count(*) FROM entry
+        WHERE "timestamp" IS NOT NULL GROUP BY "timestamp" // {_SPAN_MS} ORDER BY 1
         """
-    )
+    ).fetchall()
+    condition, entries = "true", 0
+    for starts, count in times:
+        if entries and entries + count > AT_A_TIME:
+            yield f"{condition} AND log.timestamp < {starts}"
+            condition, entries = f"log.timestamp >= {starts}", 0
+        entries += count
+    yield condition
 
 
 def _load_outside_executions(connection: DuckDBPyConnection) -> None:
@@ -482,7 +512,7 @@ def _load_outside_executions(connection: DuckDBPyConnection) -> None:
     number = NUMBER_OF["serverHostname"]
     connection.execute(
         f"""
-        CREATE OR REPLACE TEMP TABLE outside_execution AS
+        CREATE OR REPLACE TABLE outside_execution AS
         SELECT {number} AS host, day, entry.timestamp AS starts, warehouseExecutionTimeMs::BIGINT AS took
         FROM entry LEFT JOIN text_of_{number} ON text_of_{number}.text = entry.serverHostname
         WHERE entry.timestamp IS NOT NULL AND standardizedSql IS NULL AND {MEASURED}

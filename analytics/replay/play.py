@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from analytics.replay.load import STATUS_TYPE, as_column, read_numbers, registered
+from analytics.replay.load import AT_A_TIME, STATUS_TYPE, as_column, fill_table, read_numbers, registered
 from analytics.replay.rules import decide_shapes, make_placed, make_varied
 
 if TYPE_CHECKING:
@@ -163,25 +163,29 @@ def play(
     _decide_requests(connection, rulesets, decisions, gateway=gateway, restarts=restarts)
     lifetimes = _find_lifetimes(connection, decisions, markers)
     _play_cache(connection, lifetimes)
-    # An open request has no identity, so its result was never requested before.
-    connection.execute(
-        f"""
-        CREATE OR REPLACE TEMP TABLE {table} AS
-        SELECT decided.* REPLACE (
-                CASE WHEN decided.status IS NOT NULL THEN decided.status
-                WHEN kind <> 'open' THEN played.status
-                WHEN is_failing THEN 'ERROR' ELSE 'MISS' END::{STATUS_TYPE} AS status
-            ),
-            decided.status IS NULL AS is_cached,
-            coalesce(played.is_stale, false) AS is_stale,
-            coalesce(played.is_revalidation, false) AS is_revalidation,
-            CASE WHEN decided.status IS NOT NULL OR is_failing THEN NULL
-                WHEN kind = 'open' THEN 0 ELSE played.reason END AS reason,
-            entry, started, born
-        FROM decided LEFT JOIN played ON played.n = decided.n AND played.lane = {BY_IDENTITY}
-        """
-    )
+    (count,) = connection.execute("SELECT count(*) FROM decided").fetchall()[0]
+    for before in range(0, max(count, 1), AT_A_TIME):
+        outcomes = _OUTCOMES.format(rows=f"n > {before} AND n <= {before + AT_A_TIME}")
+        fill_table(connection, table, outcomes, is_new=not before)
     return Outcome(table, decisions, lifetimes)
+
+
+#: An open request has no identity, so its result was never requested before.
+_OUTCOMES: Final = f"""
+    SELECT decided.* REPLACE (
+            CASE WHEN decided.status IS NOT NULL THEN decided.status
+            WHEN kind <> 'open' THEN played.status
+            WHEN is_failing THEN 'ERROR' ELSE 'MISS' END::{STATUS_TYPE} AS status
+        ),
+        decided.status IS NULL AS is_cached,
+        coalesce(played.is_stale, false) AS is_stale,
+        coalesce(played.is_revalidation, false) AS is_revalidation,
+        CASE WHEN decided.status IS NOT NULL OR is_failing THEN NULL
+            WHEN kind = 'open' THEN 0 ELSE played.reason END AS reason,
+        entry, started, born
+    FROM (FROM decided WHERE {{rows}}) AS decided
+    LEFT JOIN (FROM played WHERE lane = {BY_IDENTITY} AND {{rows}}) AS played USING (n)
+"""
 
 
 def _decide_requests(
@@ -208,7 +212,7 @@ def _decide_requests(
     vary_values = make_varied(connection, decisions.rules, gateway)
     connection.execute(
         f"""
-        CREATE OR REPLACE TEMP TABLE decided AS
+        CREATE OR REPLACE TABLE decided AS
         SELECT n, requested_at, is_counted, logged, statement, pair, table_list, mean_ms, work_ms, kind,
             identity, bytes, is_change, shape, ruleset, restart, rule, coalesce(vary, 0) AS vary, weight,
             is_cache AND is_nocache AS is_nocache,
@@ -252,18 +256,35 @@ def _find_lifetimes(
 
 
 def _play_cache(connection: DuckDBPyConnection, lifetimes: Sequence[Lifetime]) -> None:
-    """Create ``played`` with the outcome of each cache request."""
-    candidates = connection.execute(_CANDIDATES).to_arrow_table()
+    """Create ``played`` with the outcome of each cache request, for some of the identities at a time."""
+    (count,) = connection.execute("SELECT count(*) FROM decided WHERE status IS NULL").fetchall()[0]
+    parts = 1 + count // AT_A_TIME
+    entries = 0
+    for part in range(parts):
+        entries += _play_part(connection, lifetimes, part=part, parts=parts, entries=entries)
+
+
+def _play_part(
+    connection: DuckDBPyConnection, lifetimes: Sequence[Lifetime], *, part: int, parts: int, entries: int
+) -> int:
+    """Add a part of the cache requests to ``played``. Return the number of executions.
+
+    Args:
+        entries: the number of executions of the parts before. The numbers of cache entries begin there.
+    """
+    candidates = connection.execute(_CANDIDATES, {"part": part, "parts": parts}).to_arrow_table()
     chain = find_executions(candidates, lifetimes)
     owners = candidates.select(["n", "lane", "requested_at"]).append_column("owner", chain.owners)
     numbers = pa.arange(0, owners.num_rows)  # type: ignore[attr-defined]
     places = pa.arange(0, chain.executions.num_rows)  # type: ignore[attr-defined]
     executions = chain.executions.append_column("execution", places)
     with registered(connection, candidate=owners.append_column("position", numbers), execution=executions):
-        connection.execute(_PLAYED)
+        fill_table(connection, "played", _PLAYED.format(entries=entries), is_new=not part)
+    return chain.executions.num_rows
 
 
-#: The cache requests by key: one integer for rule, restart, the values that results vary by, and identity.
+#: The cache requests of a part by key: one integer for rule, restart, the values that results vary by, and
+#: identity.
 _CANDIDATES: Final = f"""
     WITH size AS (SELECT (SELECT count(*) FROM pair) AS pairs, (SELECT count(*) FROM query_hash) AS hashes),
     part AS (
@@ -272,14 +293,14 @@ _CANDIDATES: Final = f"""
     ),
     candidate AS (
         SELECT n, requested_at, work_ms, is_failing, rule, restart, vary, {BY_IDENTITY} AS lane, identity
-        FROM decided WHERE status IS NULL AND kind <> 'open'
+        FROM decided WHERE status IS NULL AND kind <> 'open' AND identity % $parts = $part
         UNION ALL
         SELECT n, requested_at, work_ms, is_failing, rule, restart, vary, {OPEN_MERGED}, pairs + hashes + pair
-        FROM decided, size WHERE status IS NULL AND kind = 'open'
+        FROM decided, size WHERE status IS NULL AND kind = 'open' AND pair % $parts = $part
         UNION ALL
         SELECT n, requested_at, work_ms, is_failing, rule, restart, vary, {KNOWN_MERGED},
             2 * pairs + hashes + pair
-        FROM decided, size WHERE status IS NULL AND kind = 'known'
+        FROM decided, size WHERE status IS NULL AND kind = 'known' AND pair % $parts = $part
     )
     SELECT n, lane, requested_at, work_ms::BIGINT AS work_ms, is_failing::BIGINT AS is_failing, rule,
         part * (3 * pairs + hashes + 1) + identity AS key
@@ -287,7 +308,6 @@ _CANDIDATES: Final = f"""
 """
 #: A failing request starts no execution, so it may come after the last entry has expired.
 _PLAYED: Final = f"""
-    CREATE OR REPLACE TEMP TABLE played AS
     SELECT n, lane::TINYINT AS lane,
         CASE WHEN last.execution IS NULL THEN 'ERROR'
             WHEN candidate.position = last.position THEN if(last.reason = {REVALIDATION}, 'HIT', 'MISS')
@@ -302,9 +322,10 @@ _PLAYED: Final = f"""
         CASE WHEN status = 'MISS' THEN last.reason::TINYINT END AS reason,
         CASE WHEN status <> 'HIT' THEN NULL
             WHEN requested_at < last.born OR candidate.position = last.position THEN before.execution
-            ELSE last.execution END AS entry,
-        if(entry = last.execution, last.started, before.started) AS started,
-        if(entry = last.execution, last.born, before.born) AS born
+            ELSE last.execution END AS place,
+        place + {{entries}} AS entry,
+        if(place = last.execution, last.started, before.started) AS started,
+        if(place = last.execution, last.born, before.born) AS born
     FROM candidate
     LEFT JOIN execution AS last ON last.execution = candidate.owner
     LEFT JOIN execution AS before ON before.execution = last.older

@@ -221,7 +221,7 @@ class Replayer:
         outcome, counts = count(table, self.gateway)
         if keep and self.is_whole:
             executions = execution_sql(table, is_exact=is_exact)
-            self.connection.execute(f"CREATE OR REPLACE TEMP TABLE {KEPT} AS {executions}")
+            self.connection.execute(f"CREATE OR REPLACE TABLE {KEPT} AS {executions}")
         others = find_other_gateways(self.connection, self.gateway)
         runs = [counts, *(count("other_gateway", other)[1] for other in others)]
         return Played(rulesets[-1].rules, outcome, runs)

@@ -39,7 +39,7 @@ def make_placed(connection: DuckDBPyConnection, rulesets: Sequence[Ruleset], res
     starts = [ruleset.starts_at for ruleset in rulesets[1:]]
     connection.execute(
         f"""
-        CREATE OR REPLACE TEMP VIEW placed AS
+        CREATE OR REPLACE VIEW placed AS
         SELECT request.* EXCLUDE (day, took_ms), {_count_before(starts)} AS ruleset,
             {_count_before(sorted(restarts))} AS restart
         FROM request
@@ -86,9 +86,9 @@ def make_varied(connection: DuckDBPyConnection, rules: Sequence[Rule], gateway: 
     ]
     source = " UNION ALL ".join(parts) or "SELECT 0 AS vary_set, []::BIGINT[] AS vary_values WHERE false"
     with registered(connection, new_rule=table):
-        connection.execute("CREATE OR REPLACE TEMP TABLE varying_rule AS FROM new_rule")
+        connection.execute("CREATE OR REPLACE TABLE varying_rule AS FROM new_rule")
     connection.execute(
-        "CREATE OR REPLACE TEMP TABLE varied AS"
+        "CREATE OR REPLACE TABLE varied AS"
         f" SELECT row_number() OVER ()::INTEGER AS vary, vary_set, vary_values FROM ({source})"
     )
     cases = "".join(f" WHEN {number} THEN {values}" for number, values in enumerate(lists))
@@ -158,7 +158,7 @@ def decide_shapes(connection: DuckDBPyConnection, rulesets: Sequence[Ruleset]) -
             )
     table = pa.Table.from_pylist(rows, _DECISION)
     with registered(connection, new_decision=table):
-        connection.execute("CREATE OR REPLACE TEMP TABLE decision AS FROM new_decision")
+        connection.execute("CREATE OR REPLACE TABLE decision AS FROM new_decision")
     return Decisions(rules, firings)
 
 

@@ -101,7 +101,7 @@ def draw_sample(connection: DuckDBPyConnection, sampling: Sampling) -> Sample | 
         return None
     connection.execute(
         """
-        CREATE OR REPLACE TEMP TABLE sampled_pair AS
+        CREATE OR REPLACE TABLE sampled_pair AS
         SELECT statement_key, values_key, chosen_unit.weight, chosen_unit.number AS unit
         FROM unit_of_pair JOIN chosen_unit USING (unit)
         """
@@ -109,7 +109,7 @@ def draw_sample(connection: DuckDBPyConnection, sampling: Sampling) -> Sample | 
     # A table of the texts would take more memory than all that is made from them.
     connection.execute(
         """
-        CREATE OR REPLACE TEMP VIEW log AS
+        CREATE OR REPLACE VIEW log AS
         SELECT decidable.* REPLACE (sampled_pair.weight AS weight, sampled_pair.unit AS unit)
         FROM decidable JOIN sampled_pair
             ON statement_key = hash(standardizedSql) AND values_key = hash(parameterValues)
@@ -117,7 +117,7 @@ def draw_sample(connection: DuckDBPyConnection, sampling: Sampling) -> Sample | 
     )
     connection.execute(
         """
-        CREATE OR REPLACE TEMP TABLE statement AS
+        CREATE OR REPLACE TABLE statement AS
         SELECT statement.* REPLACE (hash(text) IN (FROM ambiguous) AS is_ambiguous) FROM statement
         WHERE hash(text) IN (SELECT statement_key FROM sampled_pair)
         """
@@ -143,13 +143,13 @@ def _load_units(connection: DuckDBPyConnection, sampling: Sampling) -> None:
     differs = reads_tables_sql(sampling.tables.personal, sampling.tables)
     connection.execute(
         f"""
-        CREATE OR REPLACE TEMP TABLE personal_list AS
+        CREATE OR REPLACE TABLE personal_list AS
         SELECT tables FROM (SELECT DISTINCT tables FROM log) WHERE {differs}
         """
     )
     connection.execute(
         f"""
-        CREATE OR REPLACE TEMP TABLE found_pair AS
+        CREATE OR REPLACE TABLE found_pair AS
         SELECT hash(standardizedSql) AS statement, hash(parameterValues) AS values_key,
             any_value(parameterValues) AS "parameterValues", count(*) FILTER (is_counted) AS entries,
             bool_or(
@@ -167,12 +167,11 @@ def _load_units(connection: DuckDBPyConnection, sampling: Sampling) -> None:
         """
     )
     connection.execute(
-        "CREATE OR REPLACE TEMP TABLE ambiguous AS"
-        " SELECT DISTINCT statement FROM found_pair WHERE is_ambiguous"
+        "CREATE OR REPLACE TABLE ambiguous AS SELECT DISTINCT statement FROM found_pair WHERE is_ambiguous"
     )
     connection.execute(
         f"""
-        CREATE OR REPLACE TEMP TABLE unit_of_pair AS
+        CREATE OR REPLACE TABLE unit_of_pair AS
         SELECT statement AS statement_key, values_key, if({IS_EXACT}, hash(statement, values_key), statement)
             AS unit, entries, is_kept, first_user, last_user, mean_ms, is_personal OR depends AS depends
         FROM (
@@ -187,7 +186,7 @@ def _load_units(connection: DuckDBPyConnection, sampling: Sampling) -> None:
     )
     connection.execute(
         """
-        CREATE OR REPLACE TEMP TABLE unit AS
+        CREATE OR REPLACE TABLE unit AS
         SELECT unit, sum(entries)::BIGINT AS entries, sum(entries * mean_ms)::HUGEINT AS ms,
             bool_or(is_kept) OR (bool_or(depends) AND coalesce(min(first_user) <> max(last_user), false))
                 AS is_kept
@@ -213,7 +212,7 @@ def _fires(connection: DuckDBPyConnection, sampling: Sampling) -> str:
         if any(matches(rule.condition, read_request(dict(zip(names, values, strict=True)))) for rule in rules)
     ]
     connection.register("new_firing", pa.table({"number": pa.array(fired, pa.uint64())}))
-    connection.execute("CREATE OR REPLACE TEMP TABLE firing AS FROM new_firing")
+    connection.execute("CREATE OR REPLACE TABLE firing AS FROM new_firing")
     connection.unregister("new_firing")
     return f"hash({columns}) IN (FROM firing)"
 
@@ -238,7 +237,7 @@ def _choose_units(connection: DuckDBPyConnection, sampling: Sampling) -> None:
 
     connection.execute(
         f"""
-        CREATE OR REPLACE TEMP TABLE chosen_unit AS
+        CREATE OR REPLACE TABLE chosen_unit AS
         WITH heavy AS ({heaviest("entries")} UNION {heaviest("ms")}), placed AS (
             SELECT unit, entries, ms, hash(unit, {quote_text(sampling.seed)}) AS chance,
                 if(is_kept OR unit IN (FROM heavy), NULL, floor(log2(entries))::INTEGER) AS stratum
@@ -264,13 +263,13 @@ def _choose_units(connection: DuckDBPyConnection, sampling: Sampling) -> None:
     )
     connection.execute(
         """
-        CREATE OR REPLACE TEMP TABLE light_unit AS
+        CREATE OR REPLACE TABLE light_unit AS
         SELECT number AS unit, entries, stratum FROM chosen_unit WHERE stratum IS NOT NULL
         """
     )
     connection.execute(
         """
-        CREATE OR REPLACE TEMP TABLE size_class AS
+        CREATE OR REPLACE TABLE size_class AS
         SELECT stratum, count(*) AS units, 1 - count(*) / any_value(units) AS left_out,
             any_value(weight) AS weight, sum(entries)::DOUBLE AS entries,
             avg(entries) AS size, avg(ms) AS ms, sum(entries::DOUBLE ** 2) AS squares,

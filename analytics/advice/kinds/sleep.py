@@ -56,7 +56,7 @@ class Awake:
     def isolate(self, group: Group) -> None:
         """Take the executions of a group out, for `cached` and `moved`."""
         self._connection.execute(
-            f"CREATE OR REPLACE TEMP TABLE own_execution AS FROM {KEPT} WHERE n IN ({group.numbers})"
+            f"CREATE OR REPLACE TABLE own_execution AS FROM {KEPT} WHERE n IN ({group.numbers})"
         )
         self._connection.execute(fill_job(_OTHERS, self._job))
 
@@ -80,7 +80,7 @@ class Awake:
             executed = candidates.take(chain.executions["position"]).select(["n"])
             name = f"cached_{scope}"
             with registered(self._connection, executed=executed):
-                self._connection.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS FROM executed")
+                self._connection.execute(f"CREATE OR REPLACE TABLE {name} AS FROM executed")
             parts.append(
                 f"SELECT '{scope}' AS scope, {NUMBER_OF['serverHostname']} AS host, day,"
                 f" requested_at AS starts, took_ms AS took FROM {name} JOIN request USING (n)"
@@ -137,7 +137,7 @@ _SESSIONS: Final = f"""
 """
 #: The other executions, joined to few, so that each bill reads few rows.
 _OTHERS: Final = f"""
-    CREATE OR REPLACE TEMP TABLE other_execution AS
+    CREATE OR REPLACE TABLE other_execution AS
     WITH bucket AS (
         SELECT scope, host, min(starts) AS starts, max(reach) AS reach FROM (
             SELECT scope, host, starts, starts // $bucket AS bucket, starts + took + $suspend AS reach
