@@ -208,6 +208,8 @@ class Session:
         ends = self.unread_since + (UNREAD_SECONDS if is_unread else IDLE_SECONDS)
         try:
             async with asyncio.timeout_at(asyncio.get_running_loop().time() + ends - time.monotonic()):
+                # To read what has arrived waits for nothing: others are served, and the time is up, here.
+                await asyncio.sleep(0)
                 return await self._client.read()
         except TimeoutError:
             raise Failure("57P05", "The connection was idle for too long.", is_fatal=True) from None
@@ -223,8 +225,6 @@ class Session:
             await self._backend.cancel()
 
     async def _answer(self, message: Message) -> None:
-        # Messages that wait for nothing may follow each other.
-        await asyncio.sleep(0)
         self._is_cancelled = False
         worked = _MESSAGE_SECONDS + _BYTE_SECONDS * len(message.body)
         self._unpaid += worked

@@ -861,6 +861,18 @@ def test_rows_that_are_not_read_are_not_kept_by_other_messages(
         assert states(answer) == ["57P05"]
 
 
+def test_rows_that_are_not_read_are_not_kept_by_messages_that_wait(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There was no wait for such a message, and so no end of the time."""
+    monkeypatch.setattr("logs.wire.session.UNREAD_SECONDS", 0)
+    declared = "DECLARE c CURSOR WITH HOLD FOR SELECT 1 FROM range(9), (SELECT count(*) FROM proxy_logs)"
+    with Raw.signed_in(scene) as raw:
+        raw.send(Message(b"Q", declared.encode() + b"\0"), *[Message(b"S")] * 9)
+        assert states(raw.read_all()) == []
+        assert states(raw.read_all()) == ["57P05"]
+
+
 @pytest.mark.parametrize(
     "statement", ["SET datestyle.a1 = 'x'", "SET SESSION timezone.x TO 'y'", "SET LOCAL geqo . a = 1"]
 )
