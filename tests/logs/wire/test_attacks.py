@@ -25,7 +25,7 @@ from logs.sql.protocol import EngineUnavailable, QueryCancelled, QueryResult
 from logs.wire import access, server, session, statements
 from logs.wire.catalog import Backend
 from logs.wire.messages import MAX_MESSAGE, Message, pack_startup
-from logs.wire.statements import Statement, read_statements
+from logs.wire.statements import Failure, Statement, read_statements
 from tenantadmin.lib.core.serving import UnreadBytes
 from tenantadmin.lib.http.budgets import QUERY
 from tests import factories
@@ -871,6 +871,14 @@ def test_rows_that_are_not_read_are_not_kept_by_messages_that_wait(
         raw.send(Message(b"Q", declared.encode() + b"\0"), *[Message(b"S")] * 9)
         assert states(raw.read_all()) == []
         assert states(raw.read_all()) == ["57P05"]
+
+
+@pytest.mark.parametrize("text", ["SELECT $0", "COPY proxy_logs", "DECLARE c"])
+def test_a_refusal_keeps_none_of_the_parts_of_a_statement(text: str) -> None:
+    """They take a hundred times what the text takes."""
+    (statement,) = read_statements(text)
+    refusals = [known for known in (statement.parameters, statement.action) if isinstance(known, Failure)]
+    assert [refusal.__traceback__ for refusal in refusals] == [None]
 
 
 @pytest.mark.parametrize(
