@@ -314,7 +314,8 @@ class WireServer:
 
     def _make_room(self) -> None:
         """End the session that has read nothing for the longest time, of the caller with most unread rows."""
-        holding = [one for one in self._connected.values() if one.session.unread_bytes]
+        connected = [one for one in self._connected.values() if not one.task.cancelling()]
+        holding = [one for one in connected if one.session.unread_bytes]
         unread = Counter[str]()
         for one in holding:
             unread[one.subject] += one.session.unread_bytes

@@ -194,9 +194,8 @@ class Session:
 
     @property
     def unread_bytes(self) -> int:
-        """What the rows take that the client has not read. Of a session that runs a statement it is 0."""
-        unread = [portal.result.nbytes for portal in self._portals.values() if portal.result]
-        return 0 if self._running else sum(unread)
+        """What the rows take that the client has not read."""
+        return sum(portal.result.nbytes for portal in self._portals.values() if portal.result)
 
     @property
     def unread_since(self) -> float:
@@ -209,6 +208,8 @@ class Session:
         ends = self.unread_since + (UNREAD_SECONDS if is_unread else IDLE_SECONDS)
         try:
             async with asyncio.timeout_at(asyncio.get_running_loop().time() + ends - time.monotonic()):
+                # To read what has arrived waits for nothing: others are served, and the time is up, here.
+                await asyncio.sleep(0)
                 return await self._client.read()
         except TimeoutError:
             raise Failure("57P05", "The connection was idle for too long.", is_fatal=True) from None
@@ -224,8 +225,6 @@ class Session:
             await self._backend.cancel()
 
     async def _answer(self, message: Message) -> None:
-        # Messages that wait for nothing may follow each other.
-        await asyncio.sleep(0)
         self._is_cancelled = False
         worked = _MESSAGE_SECONDS + _BYTE_SECONDS * len(message.body)
         self._unpaid += worked
@@ -390,11 +389,13 @@ class Session:
             await asyncio.sleep(0)
             self._unpaid += _MESSAGE_SECONDS
             if self._is_over_log(statement):
-                portal = _Portal(require(statement.action))
-                with portal.held:
+                portal = self._portals[b""] = _Portal(require(statement.action))
+                try:
                     if (described := await self._describe_rows(portal)).kind == b"T":
                         await self._client.send(described)
                     await self._act(portal)
+                finally:
+                    self._drop(b"")
                 continue
             require(statement.refusal)
             if not await self._ask_for(statement.use, Message(b"Q", statement.text.encode() + b"\0")):
@@ -502,7 +503,8 @@ class Session:
     def _open(self, name: bytes, portal: _Portal) -> None:
         if name in self._portals:
             raise Failure("42P03", "There is a portal or a cursor of this name already.")
-        if len(self._portals) >= _MAX_PORTALS:
+        # A simple query takes the one without a name.
+        if len([*filter(None, self._portals)]) >= _MAX_PORTALS:
             raise Failure("54000", "Too many portals are open. Close some.")
         self._portals[name] = portal
 
@@ -564,8 +566,14 @@ class Session:
             raise Failure("25P02", "The transaction has failed. End it by ROLLBACK.")
         await self._settle_up(needs_budget=False)
         self._running = Disconnection()
+        asked = asyncio.ensure_future(self._run(ask, text, disconnection=self._running, until=held))
         try:
-            result: QueryResult = await self._run(ask, text, disconnection=self._running, until=held)
+            result: QueryResult = await asyncio.shield(asked)
+        except asyncio.CancelledError:
+            # The thread may yet count its result, which is given back after that.
+            self._running.set()
+            await asyncio.gather(asked, return_exceptions=True)
+            raise
         except ApiError as error:
             if isinstance(error, NoRoom):
                 self._make_room()

@@ -136,7 +136,8 @@ def _known(read: Callable[..., _T], *arguments: Any) -> _T | Failure:
     try:
         return read(*arguments)
     except Failure as failure:
-        return failure
+        # Its frames would keep the parts.
+        return failure.with_traceback(None)
 
 
 def _join(parts: _Parts) -> str:
