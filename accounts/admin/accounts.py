@@ -377,7 +377,7 @@ def _describe_changes(before: AccountState, after: AccountState) -> Iterator[str
         ("Billing email", before.account.billing_email, after.account.billing_email),
     ):
         if old != new:
-            yield f"{label} changed from {old} to {new}."
+            yield f"{label} changed from {old or 'none'} to {new or 'none'}."
     for verb, emails in (
         ("added", set(after.owners) - set(before.owners)),
         ("removed", set(before.owners) - set(after.owners)),
