@@ -339,10 +339,10 @@ class ChangeAccountPage(AccountActPage):
     def initial(self) -> dict[str, Any]:
         state = read_account(self.account.pk)
         return {
-            "name": state.name,
-            "plan": state.plan,
+            "name": state.account.name,
+            "plan": state.account.plan,
             "owners": "\n".join(state.owners),
-            "billing_email": state.billing_email,
+            "billing_email": state.account.billing_email,
             "etag": state.etag,
         }
 
@@ -365,18 +365,19 @@ class ChangeAccountPage(AccountActPage):
             expected_etag=values["etag"],
         )
         # The write has refused a version that changed after the form was shown.
-        told = [*_describe_changes(before, written), f"Saved as revision {written.seq}."]
-        return " ".join(told), {"seq": written.seq, "plan": written.plan}
+        seq = written.account.seq
+        told = [*_describe_changes(before, written), f"Saved as revision {seq}."]
+        return " ".join(told), {"seq": seq, "plan": written.account.plan}
 
 
 def _describe_changes(before: AccountState, after: AccountState) -> Iterator[str]:
     for label, old, new in (
-        ("Plan", before.plan, after.plan),
-        ("Name", before.name, after.name),
-        ("Billing email", before.billing_email, after.billing_email),
+        ("Plan", before.account.plan, after.account.plan),
+        ("Name", before.account.name, after.account.name),
+        ("Billing email", before.account.billing_email, after.account.billing_email),
     ):
         if old != new:
-            yield f"{label} changed from {old} to {new}."
+            yield f"{label} changed from {old or 'none'} to {new or 'none'}."
     for verb, emails in (
         ("added", set(after.owners) - set(before.owners)),
         ("removed", set(before.owners) - set(after.owners)),

@@ -503,10 +503,10 @@ def change_owners(
     """
     state = read_account(account_id)
     owners = {*state.owners, *([heir] if heir else [])} - {leaving}
-    payer = state.billing_email
+    payer = state.account.billing_email
     if gives_billing and payer == leaving:
         payer = heir or min(owners, default=leaving)
-    if leaving not in state.owners and payer == state.billing_email:
+    if leaving not in state.owners and payer == state.account.billing_email:
         return False
     write_account(
         account_id=account_id,
@@ -514,7 +514,7 @@ def change_owners(
             **state.document(),
             "owners": sorted(owners),
             "billingEmail": payer,
-            "seq": state.seq,
+            "seq": state.account.seq,
         },
         parse=dict,
         author=author,

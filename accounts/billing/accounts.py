@@ -33,7 +33,6 @@ from tenantadmin.lib.core.structs import Count, Email, JsonStruct, one_of
 from tenantadmin.lib.core.timestamps import Timestamp, later_than, now
 
 if TYPE_CHECKING:
-    import datetime as dt
     from collections.abc import Callable, Iterator, Mapping
 
     from accounts.access.principal import Principal
@@ -54,33 +53,31 @@ class AccountDocument(JsonStruct):
 
 @dataclass(frozen=True, slots=True)
 class AccountState:
-    """An account as it is stored."""
+    """An account as it is stored, and the emails of its owners."""
 
-    account_id: UUID
-    name: str
-    plan: str
+    account: Account
     owners: Sequence[str]
-    billing_email: str
-    created_at: dt.datetime
-    modified_at: dt.datetime
-    seq: int
+
+    @property
+    def account_id(self) -> UUID:
+        return self.account.pk
 
     @property
     def etag(self) -> str:
-        return strong_etag("account", self.account_id, self.seq)
+        return strong_etag("account", self.account.pk, self.account.seq)
 
     def document(self) -> dict[str, Any]:
         """Return the document that the history stores."""
         return {
-            "name": self.name,
-            "plan": self.plan,
+            "name": self.account.name,
+            "plan": self.account.plan,
             "owners": list(self.owners),
-            "billingEmail": self.billing_email,
+            "billingEmail": self.account.billing_email,
         }
 
     def answer(self) -> AccountDocument:
         """Return the contract's Account."""
-        return AccountDocument.of(self)
+        return AccountDocument.of(self.account, account_id=self.account.pk, owners=self.owners)
 
 
 def list_accounts(principal: Principal) -> Iterator[UUID]:
@@ -104,12 +101,11 @@ def read_account(account_id: UUID) -> AccountState:
                 ArrayAgg("owners__email", order_by="owners__email", filter=Q(owners__isnull=False)), []
             )
         )
-        .values_list("name", "plan", "owner_emails", "billing_email", "created_at", "modified_at", "seq")
         .first()
     )
     if account is None:
         raise AccountNotFound
-    return AccountState(account_id, *account)
+    return AccountState(account, account.owner_emails)
 
 
 def create_account(
@@ -139,7 +135,7 @@ def create_account(
             modified_at=moment,
         )
         change_readers(author, SetAccountOwners(account, users))
-        state = _state(account, owners=sorted(user.email for user in users))
+        state = AccountState(account, sorted(user.email for user in users))
         _append(state, before={}, action=RevisionAction.CREATE, actor=author.email)
     return state
 
@@ -171,37 +167,35 @@ def write_account(
     require_unchanged(
         {
             "accountId": (sent.get("accountId"), stored.account_id),
-            "createdAt": (sent.get("createdAt"), stored.created_at),
+            "createdAt": (sent.get("createdAt"), stored.account.created_at),
         },
         sent_seq=sent.get("seq"),
-        stored_seq=stored.seq,
+        stored_seq=stored.account.seq,
     )
-    plan = sent.get("plan", stored.plan)
-    name, billing_email, owners = sent["name"], sent.get("billingEmail", ""), sent["owners"]
+    owners = sent["owners"]
+    values = {
+        "name": sent["name"],
+        "plan": sent.get("plan", stored.account.plan),
+        "billing_email": sent.get("billingEmail", ""),
+    }
     caller = author.principal
     if caller is not None and not caller.is_platform_admin:
-        if plan != stored.plan:
+        if values["plan"] != stored.account.plan:
             raise Forbidden("Only a platform admin changes the plan of an account.")
         _require_owners(caller, stored, owners=set(owners))
     if caller is not None:
-        use_quota(Quota.DOCUMENTS, account_id, [name, billing_email, owners])
+        use_quota(Quota.DOCUMENTS, account_id, [*values.values(), owners])
     with transaction.atomic():
-        moment = later_than(stored.modified_at)
-        unchanged = Account.objects.live().filter(pk=account_id, seq=stored.seq)
-        written = unchanged.update(
-            name=name,
-            plan=plan,
-            billing_email=billing_email,
-            seq=stored.seq + 1,
-            modified_at=moment,
-        )
-        if not written:
+        moment = later_than(stored.account.modified_at)
+        seq = stored.account.seq
+        unchanged = Account.objects.live().filter(pk=account_id, seq=seq)
+        if not unchanged.update(**values, seq=seq + 1, modified_at=moment):
             raise Conflict
         users = _find_owners(owners)
         account = Account.objects.get(pk=account_id)
         if {user.email for user in users} != set(stored.owners):
             change_readers(author, SetAccountOwners(account, users))
-        state = _state(account, owners=sorted(user.email for user in users))
+        state = AccountState(account, sorted(user.email for user in users))
         _append(state, before=stored.document(), action=RevisionAction.UPDATE, actor=author.email)
     return state
 
@@ -216,7 +210,7 @@ def remove_owner(account: Account, *, user: User, author: Author) -> None:
     account.seq += 1
     account.modified_at = later_than(account.modified_at)
     account.save(update_fields=["seq", "modified_at"])
-    state = _state(account, owners=[email for email in stored.owners if email != user.email])
+    state = AccountState(account, [email for email in stored.owners if email != user.email])
     _append(state, before=stored.document(), action=RevisionAction.UPDATE, actor=author.email)
 
 
@@ -298,29 +292,16 @@ def _find_owners(emails: Sequence[str]) -> list[User]:
     return list(found.values())
 
 
-def _state(account: Account, *, owners: Sequence[str]) -> AccountState:
-    return AccountState(
-        account_id=account.pk,
-        name=account.name,
-        plan=account.plan,
-        owners=owners,
-        billing_email=account.billing_email,
-        created_at=account.created_at,
-        modified_at=account.modified_at,
-        seq=account.seq,
-    )
-
-
 def _append(state: AccountState, *, before: Mapping[str, Any], action: str, actor: str) -> None:
     after = state.document()
     append_revision(
         kind=RevisionKind.ACCOUNT,
-        account_id=state.account_id,
+        account_id=state.account.pk,
         tenant_id=None,
-        seq=state.seq,
+        seq=state.account.seq,
         action=action,
         actor=actor,
-        changed_at=state.modified_at,
+        changed_at=state.account.modified_at,
         summary=summarize_fields(diff_documents(before=before, after=after)),
         document=after,
     )

@@ -11,8 +11,22 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from msgspec import Meta
 
+from analytics.numbers.documents import (
+    DailySummary,
+    HourActivity,
+    MonthHourActivity,
+    MonthlySummary,
+    QueryRecord,
+)
 from analytics.numbers.tables import FIRST_MS, LAST_MS
-from analytics.numbers.yearly import ACTIVITY_DAYS, LIST_LENGTH
+from analytics.numbers.yearly import (
+    ACTIVITY_DAYS,
+    LIST_LENGTH,
+    DayActivity,
+    Opportunity,
+    RuleRecord,
+    UserRecord,
+)
 from analytics.reports.savings_sql import SAVINGS_ABOUT, SAVINGS_FIELDS, SAVINGS_SQL
 from logs.definitions import (
     BYPASSED,
@@ -216,41 +230,9 @@ class PublishedQuery(JsonStruct):
         )
 
 
-_TIMES: Final = (
-    "averageResponseTime", "cacheHitAverageResponseTime", "cacheMissAverageResponseTime",
-    "minResponseTime", "maxResponseTime",
-)  # fmt: skip
-_DAY_FIELDS: Final = (
-    "uniqueUsers", "cacheHits", "cacheMisses", "totalHits", "cachedBytes", "passThroughBytes", *_TIMES,
-)  # fmt: skip
-_STATEMENT_FIELDS: Final = (
-    "queryHash", "statement", "cacheKey", "matchedRule", "cacheStatus", "cacheHits", "cacheMisses",
-    "responseCode", "averageResponseTime", "responseSize", "count", "warehouseExecutionTimeMs",
-    "firstRequestTime", "lastRequestTime",
-)  # fmt: skip
-_HOUR_FIELDS: Final = (
-    "hour", "queries", "totalHits", "cacheHits", "cacheMisses", "cachedBytes", "passThroughBytes",
-    "cacheHitAverageResponseTime", "cacheMissAverageResponseTime", "users",
-)  # fmt: skip
-_MONTH_FIELDS: Final = (
-    "totalQueries", "totalUsers", "totalCacheHits", "totalCacheMisses", "totalHits",
-    "totalCachedBytes", "totalPassThroughBytes", *_TIMES,
-)  # fmt: skip
-_DATE_FIELDS: Final = (
-    "date", "queries", "users", "cacheHits", "totalHits", "dataTransfer", "cacheSize", "cacheElements",
-)  # fmt: skip
-_RULE_FIELDS: Final = (
-    "ruleId", "ruleName", "queriesMatched", "totalExecutions", "cacheHits", "cacheMisses", "hitRate",
-    "warehouseTimeSavedMs", "requests", "notCached",
-)  # fmt: skip
-_USER_FIELDS: Final = (
-    "userId", "uniqueQueries", "cacheHits", "totalHits", "averageResponseTime", "minResponseTime",
-    "maxResponseTime",
-)  # fmt: skip
-_OPPORTUNITY_FIELDS: Final = (
-    "queryHash", "statement", "executionCount", "cacheMisses", "totalWarehouseTimeMs", "matchedRule",
-    "suggestedAction",
-)  # fmt: skip
+def _fields(struct: type[JsonStruct], *others: str) -> list[str]:
+    """Return the fields of a document or a row, without ``others``, which its query does not give."""
+    return [name for name in struct.__struct_encode_fields__ if name not in others]
 
 
 _PARAMETERS: Final = ("first", "last", "before", "suspend", "minimum", "bucket")
@@ -280,7 +262,7 @@ def _queries() -> Iterator[PublishedQuery]:
             hit_bytes="cachedBytes",
             other_bytes="passThroughBytes",
         ),
-        _DAY_FIELDS,
+        _fields(DailySummary, "queries", "hourlyActivity"),
     )
     yield _query(
         "day.queries",
@@ -305,13 +287,13 @@ SELECT
 FROM proxy_logs {IN_PERIOD} AND standardizedSql IS NOT NULL
 GROUP BY standardizedSql
 ORDER BY count DESC, queryHash""",
-        _STATEMENT_FIELDS,
+        _fields(QueryRecord),
     )
     yield _query(
         "day.hourlyActivity",
         "24 entries by hour (UTC). In an hour without log entries all numbers are 0.",
         hours(hit_mean=f"coalesce({MEAN_HIT_TIME}, 0)", miss_mean=f"coalesce({MEAN_MISS_TIME}, 0)"),
-        _HOUR_FIELDS,
+        _fields(HourActivity),
     )
     yield _query(
         "month",
@@ -325,13 +307,13 @@ ORDER BY count DESC, queryHash""",
             hit_bytes="totalCachedBytes",
             other_bytes="totalPassThroughBytes",
         ),
-        _MONTH_FIELDS,
+        _fields(MonthlySummary, "month", "hourlyActivity"),
     )
     yield _query(
         "month.hourlyActivity",
         "24 entries by hour of day (UTC) over all days. A mean without data is null, not 0.",
         hours(hit_mean=MEAN_HIT_TIME, miss_mean=MEAN_MISS_TIME),
-        _HOUR_FIELDS,
+        _fields(MonthHourActivity),
     )
     yield _query(
         "year",
@@ -375,7 +357,7 @@ FROM proxy_logs LEFT JOIN stored USING (day) {IN_PERIOD}
 GROUP BY day
 QUALIFY day::DATE > max(day::DATE) OVER () - {ACTIVITY_DAYS}
 ORDER BY day""",
-        _DATE_FIELDS,
+        _fields(DayActivity),
     )
     yield _query(
         "rules",
@@ -420,7 +402,7 @@ FROM (SELECT
 FROM proxy_logs {IN_PERIOD} AND matchedRule IS NOT NULL
 GROUP BY matchedRule)
 ORDER BY totalExecutions DESC, ruleId""",
-        _RULE_FIELDS,
+        _fields(RuleRecord),
     )
     yield _query(
         "opportunities.repeatMisses",
@@ -432,7 +414,7 @@ ORDER BY totalExecutions DESC, ruleId""",
             condition="misses >= 3 AND misses > hits",
             action=REPEAT_MISSES,
         ),
-        _OPPORTUNITY_FIELDS,
+        _fields(Opportunity),
     )
     yield _query(
         "opportunities.highCostUncached",
@@ -444,7 +426,7 @@ ORDER BY totalExecutions DESC, ruleId""",
             condition="executionCount >= 2",
             action=HIGH_COST,
         ),
-        _OPPORTUNITY_FIELDS,
+        _fields(Opportunity),
     )
     yield _query(
         "opportunities.lowHitRate",
@@ -456,7 +438,7 @@ ORDER BY totalExecutions DESC, ruleId""",
             condition="executionCount >= 20 AND hits + misses >= 1 AND 5 * hits < executionCount",
             action=LOW_HIT_RATE,
         ),
-        _OPPORTUNITY_FIELDS,
+        _fields(Opportunity),
     )
     yield _query(
         "users",
@@ -478,7 +460,7 @@ SELECT
     coalesce(max({TIMED.column}) FILTER ({TIMED}), 0) AS maxResponseTime
 FROM proxy_logs {IN_PERIOD} AND userName IS NOT NULL
 GROUP BY userName ORDER BY totalHits DESC, userId""",
-        _USER_FIELDS,
+        _fields(UserRecord),
     )
 
     yield _query("savings", SAVINGS_ABOUT, SAVINGS_SQL, SAVINGS_FIELDS)

@@ -92,10 +92,10 @@ FROM saved, earlier WHERE saved.earlier > 0 AND earlier.hours >= $hours"""
 )
 
 
-def _query(name: str, about: str, sql: str) -> PublishedQuery:
+def _query(kind: AlertKind, about: str, sql: str) -> PublishedQuery:
     text = sql.strip()
     return PublishedQuery(
-        name=f"alerts.{name}",
+        name=f"alerts.{kind}",
         about=about,
         text=text,
         parameters=[parameter for parameter in ("first", "last", "hours", "now") if f"${parameter}" in text],
@@ -111,42 +111,43 @@ def _share_at_risk(totals: str) -> str:
     return f"SELECT round(100.0 * sum(atRisk) / nullif(sum(hits), 0), 2) AS value\nFROM (\n{totals}\n)"
 
 
-#: By kind of alert. The kinds that are missing here are not about entries of the log.
-ALERT_QUERIES: Final[Mapping[str, PublishedQuery]] = {
-    "hit-rate-fell": _query(
-        "hit-rate-fell",
+_QUERIES: Final = (
+    _query(
+        AlertKind.HIT_RATE_FELL,
         "Points by which the hit rate of the last $hours hours is below the hit rate of the days before "
         f"(`before`, in percent). Both parts need {MIN_REQUESTS} requests.",
         _HIT_RATE_FELL,
     ),
-    "log-late": _query(
-        "log-late", "Minutes since the newest entry; $now is in epoch milliseconds.", _LOG_LATE
-    ),
-    "errors": _query(
-        "errors",
+    _query(AlertKind.LOG_LATE, "Minutes since the newest entry; $now is in epoch milliseconds.", _LOG_LATE),
+    _query(
+        AlertKind.ERRORS,
         "The percentage of log entries that failed in the last $hours hours; 0 if fewer than "
         f"{MIN_ERRORS} did.",
         _ERRORS,
     ),
-    "stale-risk": _query(
-        "stale-risk",
+    _query(
+        AlertKind.STALE_RISK,
         "The percentage of hits (with an age in the log) that were older than a change of a table "
         "that they read. With `warehouse.database` or `views`, the report of stale hits has the query.",
         _share_at_risk(STALE_TOTALS),
     ),
-    "leak": _query(
-        "leak",
+    _query(
+        AlertKind.LEAK,
         "Statements whose result depends on the user and was served to several users. For a tenant with "
         "`perUserTables`, statements that read such a table count too, as in the report of leaks.",
         _count_leaks(LEAK_FINDINGS),
     ),
-    "savings-fell": _query(
-        "savings-fell",
+    _query(
+        AlertKind.SAVINGS_FELL,
         "Percent by which the saved warehouse time per hour of the last $hours hours is below the days "
         "before (`before`, in milliseconds). A hit saves the mean warehouse time of its statement. The days "
         "before must be as long.",
         _SAVINGS_FELL,
     ),
+)
+#: By kind of alert. The kinds that are missing here are not about entries of the log.
+ALERT_QUERIES: Final[Mapping[str, PublishedQuery]] = {
+    query.name.removeprefix("alerts."): query for query in _QUERIES
 }
 
 

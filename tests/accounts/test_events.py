@@ -477,11 +477,6 @@ class TestTerms:
             ("terms.published", {"hash": hashes[0]}, None),
         ]
         assert [event.subject for event in events("terms.published")] == hashes[:2]
-        member = signed_in(world.member)
-        for _ in range(2):
-            assert member.post(f"/users/{world.member.email}/tos", {"markdown": "B"}).status_code == 204
-        (acknowledged,) = events("terms.acknowledged")
-        assert (acknowledged.subject, acknowledged.after) == (world.member.email, {"hash": hashes[1]})
 
 
 class TestCommands:

@@ -159,8 +159,18 @@ def test_sql_and_python_agree(name: str) -> None:
 
 
 def test_a_sentence_names_statuses() -> None:
-    assert (HIT.text, NOT_CACHED.text) == ("HIT", "BYPASS and PASSTHROUGH")
-    assert MISS.text == "MISS, BYPASS and PASSTHROUGH"
+    sentences = [Statuses(*names).text for names in ("A", "AB", "ABC")]
+
+    assert sentences == ["A", "A and B", "A, B and C"]
+
+
+def test_conditions_of_documents_are_definitions() -> None:
+    condition = re.compile(r"cacheStatus (?:= '\w+'|IN \([^)]*\))")
+    defined = {str(value) for value in vars(definitions).values() if isinstance(value, Statuses)}
+    pages = sorted((ROOT / "docs").glob("*.md"))
+    found = {text for page in pages for text in condition.findall(" ".join(page.read_text().split()))}
+
+    assert {str(HIT), str(REQUEST)} <= found <= defined
 
 
 def test_a_statement_has_one_identity() -> None:

@@ -18,15 +18,25 @@ const CHANNELS = {
 };
 /** @type {Texts} what is asked for, by the type of a channel */
 const TARGETS = { email: "name@example.com", pagerduty: "Integration key (32 characters)" };
-/** @type {Record<Contract.AlertUnit, (value: number, currency: string | null) => string>} */
-export const SHOW = {
-  points: (value) => `${value} ${value === 1 ? "point" : "points"}`,
+/**
+ * How to show units that are more than what is counted.
+ * @type {{[unit in Contract.AlertUnit]?: (value: number, currency: string | null) => string}}
+ */
+const SHOWN = {
   percent: (value) => percent(value / 100),
   minutes: (value) => duration(60_000 * value),
-  statements: (value) => count(value, "statement"),
-  builds: (value) => count(value, "build"),
   money: (value, currency) => (currency ? money(String(value), currency) : number(value)),
 };
+
+/**
+ * A number of a kind with its unit.
+ * @param {Kind} kind
+ * @param {number} value
+ * @param {string | null} currency
+ */
+export const amount = ({ unit }, value, currency) =>
+  SHOWN[unit]?.(value, currency) ??
+  `${value.toLocaleString("en")} ${value === 1 ? unit.slice(0, -1) : unit}`;
 
 /**
  * @param {Kind} kind
@@ -37,7 +47,7 @@ export const SHOW = {
 export const say = (kind, currency, window, threshold) =>
   kind.about
     .replace("{value}", () => {
-      const shown = SHOW[kind.unit](Number(threshold), currency);
+      const shown = amount(kind, Number(threshold), currency);
       return kind.firesBelow ? `less than ${shown}` : `${shown} or more`;
     })
     .replace(/\(days: \{window\}\)/, `(${count(Number(window), "day")})`)

@@ -169,6 +169,12 @@ class TestChange:
             staff, page_of(world.account)
         )
 
+    def test_what_had_no_value_is_said(self, staff: Client, world: factories.World) -> None:
+        changed = self.form(staff, world.account, plan="team", billing_email="pay@example.org")
+        answer = staff.post(change_of(world.account), changed, follow=True)
+        said = "Billing email changed from none to pay@example.org. Saved as revision 1."
+        assert said in text_of(answer.content.decode())
+
     def test_an_account_without_owner_gets_one(self, staff: Client, world: factories.World) -> None:
         world.account.owners.clear()
         owners = "Stranger@example.org\nmember@example.org"

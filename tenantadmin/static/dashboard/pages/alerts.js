@@ -1,6 +1,6 @@
 // Alerts: which numbers are watched, who hears of them, when they fired, and how messages ended.
 
-import { SHOW, makeForm, say } from "../alertform.js";
+import { amount, makeForm, say } from "../alertform.js";
 import { call, callWithTag, hasStatus } from "../api.js";
 import { ago, count, number, when } from "../format.js";
 import { whenAsked } from "../forms.js";
@@ -233,7 +233,7 @@ export async function show(context) {
           {
             head: "Fired from",
             number: true,
-            cell: (row) => SHOW[kindOf(row.kind).unit](row.threshold, currency),
+            cell: (row) => amount(kindOf(row.kind), row.threshold, currency),
           },
         ],
         firings,
