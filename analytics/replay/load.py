@@ -486,7 +486,7 @@ def _load_rows(connection: DuckDBPyConnection, columns: Collection[str], numbers
 
 
 #: So many entries, about, are ordered, played or joined at a time: then a large log needs little memory.
-AT_A_TIME: Final = 500_000
+AT_A_TIME: Final = 800_000
 _SPAN_MS: Final = 600_000
 
 

@@ -259,6 +259,13 @@ def _play_cache(connection: DuckDBPyConnection, lifetimes: Sequence[Lifetime]) -
     """Create ``played`` with the outcome of each cache request, for some of the identities at a time."""
     (count,) = connection.execute("SELECT count(*) FROM decided WHERE status IS NULL").fetchall()[0]
     parts = 1 + count // AT_A_TIME
+    connection.execute(
+        """
+        CREATE OR REPLACE TABLE cache_place AS
+        SELECT row_number() OVER () AS place, rule, restart, vary FROM decided WHERE status IS NULL
+        GROUP BY rule, restart, vary
+        """
+    )
     entries = 0
     for part in range(parts):
         entries += _play_part(connection, lifetimes, part=part, parts=parts, entries=entries)
@@ -278,7 +285,7 @@ def _play_part(
     numbers = pa.arange(0, owners.num_rows)  # type: ignore[attr-defined]
     places = pa.arange(0, chain.executions.num_rows)  # type: ignore[attr-defined]
     executions = chain.executions.append_column("execution", places)
-    with registered(connection, candidate=owners.append_column("position", numbers), execution=executions):
+    with registered(connection, owned=owners.append_column("position", numbers), execution=executions):
         fill_table(connection, "played", _PLAYED.format(entries=entries), is_new=not part)
     return chain.executions.num_rows
 
@@ -287,11 +294,7 @@ def _play_part(
 #: identity.
 _CANDIDATES: Final = f"""
     WITH size AS (SELECT (SELECT count(*) FROM pair) AS pairs, (SELECT count(*) FROM query_hash) AS hashes),
-    part AS (
-        SELECT row_number() OVER () AS part, rule, restart, vary FROM decided WHERE status IS NULL
-        GROUP BY rule, restart, vary
-    ),
-    candidate AS (
+    cached AS (
         SELECT n, requested_at, work_ms, is_failing, rule, restart, vary, {BY_IDENTITY} AS lane, identity
         FROM decided WHERE status IS NULL AND kind <> 'open' AND identity % $parts = $part
         UNION ALL
@@ -303,8 +306,8 @@ _CANDIDATES: Final = f"""
         FROM decided, size WHERE status IS NULL AND kind = 'known' AND pair % $parts = $part
     )
     SELECT n, lane, requested_at, work_ms::BIGINT AS work_ms, is_failing::BIGINT AS is_failing, rule,
-        part * (3 * pairs + hashes + 1) + identity AS key
-    FROM candidate JOIN part USING (rule, restart, vary), size ORDER BY key, n
+        place * (3 * pairs + hashes + 1) + identity AS key
+    FROM cached JOIN cache_place USING (rule, restart, vary), size ORDER BY key, n
 """
 #: A failing request starts no execution, so it may come after the last entry has expired.
 _PLAYED: Final = f"""
@@ -326,7 +329,7 @@ _PLAYED: Final = f"""
         place + {{entries}} AS entry,
         if(place = last.execution, last.started, before.started) AS started,
         if(place = last.execution, last.born, before.born) AS born
-    FROM candidate
+    FROM owned AS candidate
     LEFT JOIN execution AS last ON last.execution = candidate.owner
     LEFT JOIN execution AS before ON before.execution = last.older
 """
