@@ -309,11 +309,12 @@ class Session:
         Raises:
             Failure: the client may not go on, or has cancelled what runs.
         """
-        if self._is_cancelled:
-            raise Failure("57014", "The statement was cancelled.")
         is_due = self._unpaid > _UNPAID_SECONDS or time.monotonic() > self._look_at
         if is_due or (needs_budget and self._refusal):
             await self._pay()
+        # Also while it was paid.
+        if self._is_cancelled:
+            raise Failure("57014", "The statement was cancelled.")
         if needs_budget and self._refusal:
             raise failure_of(self._refusal)
 

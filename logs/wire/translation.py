@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
+import os
 import re
 import resource
 from functools import cache
 from multiprocessing import get_context
+from threading import BoundedSemaphore
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
@@ -16,12 +18,23 @@ if TYPE_CHECKING:
 _SECONDS: Final = 2
 _WAIT_SECONDS: Final = 10
 _MEMORY: Final = 1 << 30
+#: Each process takes up to 130 MB.
+_places: Final = BoundedSemaphore(8)
 #: Formats of times that mean the same. Of others, sqlglot writes what it does not know as text.
 _FORMAT: Final = re.compile(r"(%[YymdHIMSjGV]|[-/:., _T])+")
 
 
 def translate(statement: str) -> str | None:
     """Return a query as DuckDB would write it, or None: it is none, or not known in two processor seconds."""
+    if not _places.acquire(timeout=_WAIT_SECONDS):
+        return None
+    try:
+        return _run(statement)
+    finally:
+        _places.release()
+
+
+def _run(statement: str) -> str | None:
     answer, tell = _processes().Pipe(duplex=False)
     process = _processes().Process(target=_translate, args=(tell, statement), daemon=True)
     process.start()
@@ -51,6 +64,7 @@ def _translate(tell: Connection, statement: str) -> None:
 
     # It would tell of statements that it cannot read.
     logging.disable()
+    os.nice(10)
     resource.setrlimit(resource.RLIMIT_CPU, (_SECONDS, _SECONDS))
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
     try:
