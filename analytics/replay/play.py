@@ -325,10 +325,9 @@ _PLAYED: Final = f"""
         CASE WHEN status = 'MISS' THEN last.reason::TINYINT END AS reason,
         CASE WHEN status <> 'HIT' THEN NULL
             WHEN requested_at < last.born OR candidate.position = last.position THEN before.execution
-            ELSE last.execution END AS place,
-        place + {{entries}} AS entry,
-        if(place = last.execution, last.started, before.started) AS started,
-        if(place = last.execution, last.born, before.born) AS born
+            ELSE last.execution END + {{entries}} AS entry,
+        if(entry = last.execution + {{entries}}, last.started, before.started) AS started,
+        if(entry = last.execution + {{entries}}, last.born, before.born) AS born
     FROM owned AS candidate
     LEFT JOIN execution AS last ON last.execution = candidate.owner
     LEFT JOIN execution AS before ON before.execution = last.older

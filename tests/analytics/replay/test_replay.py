@@ -153,6 +153,16 @@ def share_per_user(judgement: Judgement, in_force: Sequence[tuple[int, Sequence[
     return len(apart) / len(shared) if shared else 0.5
 
 
+def test_a_log_in_parts_has_every_count_too(
+    connection: duckdb.DuckDBPyConnection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A large log is read, played and joined in parts."""
+    for module in ("load", "play"):
+        monkeypatch.setattr(f"analytics.replay.{module}.AT_A_TIME", 7)
+    for seed in range(8):
+        compare(random.Random(seed), connection, tmp_path / str(seed))  # noqa: S311
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(PARTS))
 def test_every_count_is_the_judges(part: int, connection: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
