@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from analytics.replay.load import read_numbers
+from analytics.replay.load import little_memory, read_numbers
 from analytics.replay.play import NEVER, Lifetime
 from analytics.reports.sql import defines, find_changed_tables, learn_views, read_tables
 from logs.definitions import FAILED, NOT_RECORDED, PASSED, REFUSED, Statuses
@@ -243,13 +243,14 @@ def load_statements(
         f"SELECT DISTINCT number, text, mean_ms, {columns} FROM statement_shape ORDER BY number"
     ).fetchall()
     statements = [_read_statement(*row, database=warehouse.database) for row in rows]
-    return Requests(
-        statements,
-        _load_series(connection, outcome, statements, is_nocache_declined=gateway.nocache is not False),
-        _load_writes(connection, outcome, statements),
-        counted_from,
-        warehouse,
-    )
+    with little_memory(connection):
+        return Requests(
+            statements,
+            _load_series(connection, outcome, statements, is_nocache_declined=gateway.nocache is not False),
+            _load_writes(connection, outcome, statements),
+            counted_from,
+            warehouse,
+        )
 
 
 def _read_statement(number: int, text: str, mean_ms: int, *values: Any, database: str) -> Statement:

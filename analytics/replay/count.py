@@ -153,9 +153,9 @@ def find_risk(
     """
     changing = connection.execute(
         f"""
-        SELECT DISTINCT statement.text, outcome.table_list, outcome.statement, table_list.text
-        FROM {table} AS outcome JOIN statement USING (statement) JOIN table_list USING (table_list)
-        WHERE {_IS_CHANGE}
+        SELECT statement.text, table_list, statement, table_list.text
+        FROM (SELECT DISTINCT table_list, statement FROM {table} AS outcome WHERE {_IS_CHANGE})
+        JOIN statement USING (statement) JOIN table_list USING (table_list)
         """
     ).fetchall()
     connection.execute(_NO_RISK)

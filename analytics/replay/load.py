@@ -150,6 +150,21 @@ def registered(connection: DuckDBPyConnection, **tables: pa.Table) -> Iterator[N
             connection.unregister(name)
 
 
+#: The memory of DuckDB while it reads numbers: more would only keep what the file has.
+_LITTLE_MEMORY: Final = "384MB"
+
+
+@contextmanager
+def little_memory(connection: DuckDBPyConnection) -> Iterator[None]:
+    """Let DuckDB use little memory inside the block, which groups and orders no texts."""
+    (limit,) = connection.execute("SELECT current_setting('memory_limit')").fetchall()[0]
+    connection.execute(f"SET memory_limit = {quote_text(_LITTLE_MEMORY)}")
+    try:
+        yield
+    finally:
+        connection.execute(f"SET memory_limit = {quote_text(limit)}")
+
+
 def fill_table(connection: DuckDBPyConnection, table: str, rows: str, *, is_new: bool) -> None:
     """Add the rows of a query to a table, which is made first if it ``is_new``."""
     connection.execute(

@@ -26,7 +26,7 @@ from analytics.replay.count import (
     count_outcome,
     execution_sql,
 )
-from analytics.replay.load import Ruleset, load_requests
+from analytics.replay.load import Ruleset, little_memory, load_requests
 from analytics.replay.play import play
 from analytics.replay.result import (
     Calibration,
@@ -126,52 +126,59 @@ class Replayer:
 
         With ``keep``, `KEPT` has the executions of the current rules (`execution_sql`), if `is_whole`.
         """
-        in_force = self.current = self._play("current", self.job.rulesets_in_force, keep=keep)
-        self.calibration = calibrate(self.connection, in_force.outcome)
-        self._report(0.5)
-        # Equal rulesets are replayed once.
-        if not self.job.has_one_ruleset:
-            self.current = self._play("current", [Ruleset(0, self.job.current)], keep=keep)
-        self._is_gateway_unknown = len(in_force.runs) > 1 or len(self.current.runs) > 1
-        self._report(0.7)
+        with little_memory(self.connection):
+            in_force = self.current = self._play("current", self.job.rulesets_in_force, keep=keep)
+            self.calibration = calibrate(self.connection, in_force.outcome)
+            self._report(0.5)
+            # Equal rulesets are replayed once.
+            if not self.job.has_one_ruleset:
+                self.current = self._play("current", [Ruleset(0, self.job.current)], keep=keep)
+            self._is_gateway_unknown = len(in_force.runs) > 1 or len(self.current.runs) > 1
+            self._report(0.7)
 
     def compare(self, rules: tuple[Rule, ...]) -> ReplayResult:
         """Replay rules, and return the result beside the current ones."""
-        job, current = self.job, self.current
-        subject = current if rules == job.current else self._play("subject", [Ruleset(0, rules)])
-        self._report(0.9)
-        outcomes = current.outcome, subject.outcome
-        # One for both rulesets: two would make a difference for rules that are equal in both.
-        position = current.runs[0].position
-        if position is None:
-            position = subject.runs[0].position
-        counts = render_counts(subject, position)
-        left_out = self.input.window.days_left_out or ()
-        return ReplayResult(
-            **msgspec.structs.asdict(self.input),
-            calibration=self.calibration,
-            total=counts.total,
-            rules=counts.rules,
-            against=render_counts(current, position),
-            billed=compare_bills(subject.bills, current.bills, job.pricing) if self.is_whole else None,
-            moved=find_moved(self.connection, *(outcome.table for outcome in outcomes), position=position),
-            leaks=compare_leaks(self.connection, *outcomes, warehouse=job.tables),
-            publish_cost=estimate_publish_cost(
-                self.connection,
-                subject.outcome.table,
-                first_day=job.first_day,
-                last_day=job.last_day,
-                left_out=sum(day >= job.first_day for day in left_out),
-                hour=job.hour,
-                is_sampled=not self.is_whole,
-            ),
-            caveats=self.find_caveats(subject),
-            evidence=replay_evidence(job.first_day, job.last_day),
-            names={
-                rule.id: rule.name for outcome in outcomes for rule in outcome.decisions.rules if rule.name
-            },
-            sampled_changes=None if self.is_whole else bound_changes(self.connection, current, subject),
-        )
+        with little_memory(self.connection):
+            job, current = self.job, self.current
+            subject = current if rules == job.current else self._play("subject", [Ruleset(0, rules)])
+            self._report(0.9)
+            outcomes = current.outcome, subject.outcome
+            # One for both rulesets: two would make a difference for rules that are equal in both.
+            position = current.runs[0].position
+            if position is None:
+                position = subject.runs[0].position
+            counts = render_counts(subject, position)
+            left_out = self.input.window.days_left_out or ()
+            return ReplayResult(
+                **msgspec.structs.asdict(self.input),
+                calibration=self.calibration,
+                total=counts.total,
+                rules=counts.rules,
+                against=render_counts(current, position),
+                billed=compare_bills(subject.bills, current.bills, job.pricing) if self.is_whole else None,
+                moved=find_moved(
+                    self.connection, *(outcome.table for outcome in outcomes), position=position
+                ),
+                leaks=compare_leaks(self.connection, *outcomes, warehouse=job.tables),
+                publish_cost=estimate_publish_cost(
+                    self.connection,
+                    subject.outcome.table,
+                    first_day=job.first_day,
+                    last_day=job.last_day,
+                    left_out=sum(day >= job.first_day for day in left_out),
+                    hour=job.hour,
+                    is_sampled=not self.is_whole,
+                ),
+                caveats=self.find_caveats(subject),
+                evidence=replay_evidence(job.first_day, job.last_day),
+                names={
+                    rule.id: rule.name
+                    for outcome in outcomes
+                    for rule in outcome.decisions.rules
+                    if rule.name
+                },
+                sampled_changes=None if self.is_whole else bound_changes(self.connection, current, subject),
+            )
 
     @property
     def is_whole(self) -> bool:
