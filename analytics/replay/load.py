@@ -150,7 +150,7 @@ def registered(connection: DuckDBPyConnection, **tables: pa.Table) -> Iterator[N
             connection.unregister(name)
 
 
-#: The memory of DuckDB while it reads numbers: more would only keep what the file has.
+#: The memory of DuckDB while it reads numbers, below every `REPLAY_MEMORY_BYTES`: more only keeps the file.
 _LITTLE_MEMORY: Final = "384MB"
 
 

@@ -142,7 +142,7 @@ REPLAY_MAX_ROWS = env.int("REPLAY_MAX_ROWS", 20_000_000, validate=Range(1, 1_000
 REPLAY_EXACT_ROWS = env.int("REPLAY_EXACT_ROWS", 5_000_000, validate=Range(1, 1_000_000_000))
 #: What one replay may take; more memory spills to the disk.
 REPLAY_TIMEOUT_SECONDS = env.float("REPLAY_TIMEOUT_SECONDS", 300.0, validate=Range(1, 540))
-REPLAY_MEMORY_BYTES = env.int("REPLAY_MEMORY_BYTES", 2 << 30, validate=Range(64 << 20, 1 << 50))
+REPLAY_MEMORY_BYTES = env.int("REPLAY_MEMORY_BYTES", 2 << 30, validate=Range(384 << 20, 1 << 50))
 REPLAY_THREADS = env.int("REPLAY_THREADS", 2, validate=Range(1, 1024))
 #: How many replays of a tenant may wait. One at a time runs.
 REPLAY_QUEUE = env.int("REPLAY_QUEUE", 3, validate=Range(1, 1000))
