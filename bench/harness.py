@@ -7,7 +7,6 @@ import http.client
 import importlib
 import multiprocessing
 import os
-import resource
 import socket
 import statistics
 import subprocess
@@ -268,5 +267,10 @@ def _call(sender: Connection, module: str, function: str, arguments: tuple[objec
     began_at, processor = time.perf_counter(), time.process_time()
     work(*arguments)
     taken = time.perf_counter() - began_at, time.process_time() - processor
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    sender.send((*taken, peak, psutil.Process().memory_info().rss / 2**20))
+    sender.send((*taken, _peak_mib(), psutil.Process().memory_info().rss / 2**20))
+
+
+def _peak_mib() -> float:
+    """Return the most memory that this process had. `getrusage` begins with what its parent had."""
+    status = Path("/proc/self/status").read_text()
+    return int(status.split("VmHWM:")[1].split()[0]) / 1024
