@@ -159,14 +159,13 @@ def little_memory(connection: DuckDBPyConnection) -> Iterator[None]:
     """Let DuckDB use little memory inside the block, which groups and orders no texts."""
     (limit,) = connection.execute("SELECT current_setting('memory_limit')").fetchall()[0]
     connection.execute(f"SET memory_limit = {quote_text(_LITTLE_MEMORY)}")
-    try:
-        yield
-    finally:
-        connection.execute(f"SET memory_limit = {quote_text(limit)}")
+    yield
+    # Not after an error: it ends the replay, and DuckDB may refuse every statement.
+    connection.execute(f"SET memory_limit = {quote_text(limit)}")
 
 
 def fill_table(connection: DuckDBPyConnection, table: str, rows: str, *, is_new: bool) -> None:
-    """Add the rows of a query to a table, which is made first if it ``is_new``."""
+    """Add the rows of a query to a table. If the table ``is_new``, make it, or replace an earlier one."""
     connection.execute(
         f"CREATE OR REPLACE TABLE {table} AS {rows}" if is_new else f"INSERT INTO {table} {rows}"
     )
@@ -509,8 +508,8 @@ def _find_spans(connection: DuckDBPyConnection) -> Iterator[str]:
     """Yield conditions on the time of entries, in order, that part them."""
     times = connection.execute(
         f"""
-        SELECT any_value("timestamp" // {_SPAN_MS}) * {_SPAN_MS}, count(*) FROM entry
-        WHERE "timestamp" IS NOT NULL GROUP BY "timestamp" // {_SPAN_MS} ORDER BY 1
+        SELECT "timestamp" // {_SPAN_MS} * {_SPAN_MS} AS starts, count(*) FROM entry
+        WHERE "timestamp" IS NOT NULL GROUP BY starts ORDER BY starts
         """
     ).fetchall()
     condition, entries = "true", 0

@@ -51,6 +51,7 @@ STARTUP_SECONDS: Final = 15
 STARTING_PER_NETWORK: Final = 20
 #: The same of all networks. One more ends the one that has taken longest.
 STARTING: Final = 200
+#: So many of one network sign in at a time. The others wait.
 _SIGN_INS: Final = REQUEST.places // 2
 _BACKLOG: Final = 128
 #: How often is looked whether the client of a session is gone.
@@ -324,7 +325,7 @@ class WireServer:
             slow = min(
                 (one for one in holding if one.subject == most), key=lambda one: one.session.unread_since
             )
-            logger.warning("A session is ended whose caller leaves %s bytes of rows unread", size)
+            logger.warning("Ending a session of a caller who has left %s bytes of rows unread", size)
             slow.end("53200", "Rows that you have not read took memory that others need.")
 
     async def _run(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:

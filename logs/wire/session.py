@@ -53,7 +53,7 @@ _UNPAID_SECONDS: Final = 0.1
 #: What a message costs beside what is measured, and each of its bytes.
 _MESSAGE_SECONDS: Final = 0.0001
 _BYTE_SECONDS: Final = 0.000_001
-#: How long the sessions of a caller pause for a message without a budget, beside what it costs.
+#: A caller without a budget pauses for each message so many times as long as the message costs.
 _PAUSES: Final = 10
 #: How long the catalog server may take to answer a message.
 CATALOG_SECONDS: Final = 15
@@ -124,7 +124,7 @@ class Turns:
         self.catalog = asyncio.Semaphore(QUERY.places)
         #: Of the threads: they share one interpreter with the loop, which waits for each of them.
         self.work = asyncio.Semaphore(1)
-        #: Of sessions whose budget is used up.
+        #: Of pauses: a caller's sessions without a budget pause one after the other.
         self.refused = asyncio.Semaphore(1)
 
 
@@ -208,14 +208,14 @@ class Session:
         ends = self.unread_since + (UNREAD_SECONDS if is_unread else IDLE_SECONDS)
         try:
             async with asyncio.timeout_at(asyncio.get_running_loop().time() + ends - time.monotonic()):
-                # To read what has arrived waits for nothing: others are served, and the time is up, here.
+                # A read of what has arrived does not suspend. Others are served here, and the time can end.
                 await asyncio.sleep(0)
                 return await self._client.read()
         except TimeoutError:
             raise Failure("57P05", "The connection was idle for too long.", is_fatal=True) from None
 
     async def cancel(self) -> None:
-        """End what runs. The server is asked once."""
+        """End what runs. Further calls during the same message do nothing."""
         if self._is_cancelled:
             return
         self._is_cancelled = True

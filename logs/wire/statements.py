@@ -176,7 +176,7 @@ def _refusal(parts: _Parts, tokens: _Parts, words: Sequence[str]) -> Failure | N
 
 
 def _odd_part(parts: _Parts, tokens: _Parts) -> Failure | None:
-    """Return a refusal of what PostgreSQL cuts or reads otherwise."""
+    """Return a refusal if PostgreSQL would cut or read a part otherwise than we do."""
     before = ""
     for kind, part in tokens:
         if (before == "escaped" and kind == "text") or (kind == "" and not part.isascii()):

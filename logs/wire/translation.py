@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _SECONDS: Final = 2
 _WAIT_SECONDS: Final = 10
 _MEMORY: Final = 1 << 30
-#: Each process takes up to 130 MB.
+#: How many translations run at a time: the process of each takes up to 130 MB.
 _places: Final = BoundedSemaphore(8)
 #: Formats of times that mean the same. Of others, sqlglot writes what it does not know as text.
 _FORMAT: Final = re.compile(r"(%[YymdHIMSjGV]|[-/:., _T])+")

@@ -143,7 +143,7 @@ def test_an_owner_gives_an_auditor_the_numbers_without_the_log(
         page.fill("dialog input[name=expiresAt]", f"{now():%Y-%m-%d}")
         page.click("dialog .primary")
         page.wait_for_selector(row)
-        # The demo’s auditor stays one until somebody removes them.
+        # The demo’s auditor keeps the grant until an owner ends it.
         assert page.locator("[aria-label=Auditors] tr:has-text('no end date')").count() == 1
         grant = PermissionGrant.objects.get(grantee__email=email)
         assert (grant.permissions, grant.resource_id) == (
