@@ -294,8 +294,9 @@ class Backend:
         with contextlib.suppress(*LOST):
             async with asyncio.timeout(_CONNECT_SECONDS):
                 stream = await _connect(self._catalog)
-                await stream.send_bytes(pack_cancel(self._key))
-                await stream.finish()
+                with contextlib.closing(stream):
+                    await stream.send_bytes(pack_cancel(self._key))
+                    await stream.finish()
 
     def close(self) -> None:
         self._stream.close()

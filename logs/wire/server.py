@@ -382,9 +382,11 @@ def _current_task() -> asyncio.Task[None]:
 
 async def _end(backend: Backend) -> None:
     """Close a connection to the catalog server, and end what runs there."""
-    if not backend.is_synced:
-        await backend.cancel()
-    backend.close()
+    try:
+        if not backend.is_synced:
+            await backend.cancel()
+    finally:
+        backend.close()
 
 
 async def _cancel_when_gone(stream: Stream, session: Session) -> None:

@@ -511,6 +511,39 @@ def test_a_long_text_is_cut_in_threads_alone(scene: Scene, monkeypatch: pytest.M
     assert all(name.startswith("wire") for name in cut)
 
 
+def test_a_connection_to_the_catalog_server_is_closed_also_if_the_port_stops_meanwhile(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The port is stopped while it asks the catalog server to end a statement."""
+    closed = list[Backend]()
+    close = Backend.close
+
+    def note(backend: Backend) -> None:
+        closed.append(backend)
+        close(backend)
+
+    async def ask_until_stopped(_: Backend) -> None:
+        await asyncio.Event().wait()
+
+    async def stop(backend: Backend) -> None:
+        ending = asyncio.create_task(server._end(backend))
+        await asyncio.sleep(0)
+        ending.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await ending
+
+    monkeypatch.setattr(Backend, "close", note)
+    monkeypatch.setattr(Backend, "cancel", ask_until_stopped)
+
+    async def run() -> Backend:
+        backend = await Backend.connect(scene.catalog, {})
+        await backend.send(Message(b"Q", b"SELECT 1\0"))
+        await stop(backend)
+        return backend
+
+    assert closed == [asyncio.run(run())]
+
+
 def test_a_cancellation_of_nothing_asks_nobody(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Any] = []
     with Raw.signed_in(scene) as raw:
