@@ -26,11 +26,12 @@ from analytics.replay.result import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from duckdb import DuckDBPyConnection
 
     from analytics.replay.count import Counts
+    from analytics.replay.load import Gateway
     from analytics.replay.play import Outcome
     from analytics.reports.savings_sql import Bill
     from rules.language import Rule
@@ -38,13 +39,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """The outcome of rulesets, and the counts under each possible setting of the Gateway."""
+    """The outcomes of rulesets, and their counts, under each possible setting of the Gateway."""
 
     #: The last of the rulesets.
     rules: Sequence[Rule]
-    outcome: Outcome
-    #: The first are the counts of ``outcome``.
+    outcomes: Mapping[Gateway, Outcome]
+    #: The counts of the outcomes, in the same order.
     runs: Sequence[Counts]
+
+    @property
+    def outcome(self) -> Outcome:
+        """The first outcome."""
+        return next(iter(self.outcomes.values()))
 
     @property
     def bills(self) -> list[Bill]:
