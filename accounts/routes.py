@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.urls import URLPattern, URLResolver, get_resolver, path
 
-from accounts.access.policy import Level, Policy
+from accounts.access.scopes import Level, Policy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -24,11 +24,10 @@ from accounts.access.assurance import (
     require_fresh_proof,
     require_reason,
 )
-from accounts.access.policy import Level
 from accounts.access.principal import Principal
 from accounts.access.resources import require_account_scope
 from accounts.access.rights import latest_rights
-from accounts.access.scopes import MEMBERS_ONLY, PAT_ONLY
+from accounts.access.scopes import MEMBERS_ONLY, PAT_ONLY, Level
 from accounts.budgets import Cost, MeteredPieces, on_budget, require_budget, use_budget
 from accounts.models import Tenant
 from tenantadmin.lib.core.errors import (
@@ -40,16 +39,14 @@ from tenantadmin.lib.core.errors import (
     TosRequired,
     Unauthorized,
 )
-from tenantadmin.lib.core.hosts import network_of
 from tenantadmin.lib.core.request_context import (
     MAX_REASON,
     acting_for,
-    current_address,
+    current_network,
     describe_request,
     give_reason,
 )
-from tenantadmin.lib.core.serving import CALLER_KEY, disconnection_of, unread_bytes_of
-from tenantadmin.lib.core.work import Work, working
+from tenantadmin.lib.core.serving import CALLER_KEY, Work, disconnection_of, unread_bytes_of, working
 from tenantadmin.lib.http.budgets import REQUEST
 from tenantadmin.lib.http.viewsets import ApiViewSet
 
@@ -61,8 +58,7 @@ if TYPE_CHECKING:
     from rest_framework.response import Response
     from rest_framework.views import APIView
 
-    from accounts.access.policy import Policy
-    from accounts.access.scopes import Scope
+    from accounts.access.scopes import Policy, Scope
     from accounts.routes import Route
 
 #: Means the caller in every ``/users/{email}`` path.
@@ -122,7 +118,7 @@ class AppViewSet(ApiViewSet):
         """
         super().check_throttles(request)
         if self.current_operation is not None:
-            network = network_of(current_address())
+            network = current_network()
             caller = request.auth.email if isinstance(request.auth, Principal) else network
             request.META[CALLER_KEY] = caller
             unread = unread_bytes_of(request.META, caller)
@@ -148,7 +144,7 @@ class AppViewSet(ApiViewSet):
         Tell a platform admin whom a second factor would let through to prove it.
         """
         if self._cost is None and not isinstance(exc, RateLimited):
-            network = network_of(current_address())
+            network = current_network()
             try:
                 require_budget(REQUEST, caller=network)
             except RateLimited as limited:

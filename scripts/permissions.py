@@ -10,7 +10,6 @@ from typing import Final
 
 import django
 
-from accounts.access.policy import Level, Policy
 from accounts.access.scopes import (
     ALL_SCOPES,
     GRANTABLE,
@@ -20,6 +19,8 @@ from accounts.access.scopes import (
     PAT_ONLY,
     PLATFORM_ADMIN_SCOPES,
     READ_SCOPES,
+    Level,
+    Policy,
 )
 from accounts.routes import policies
 

@@ -15,8 +15,7 @@ from msgspec import Meta
 from rest_framework import serializers
 from rest_framework.response import Response
 
-from accounts.access.policy import Level
-from accounts.access.scopes import Scope
+from accounts.access.scopes import Level, Scope
 from accounts.routes import route
 from accounts.serializers.fields import EmailField
 from accounts.serializers.users import Rotation

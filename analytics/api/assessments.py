@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING
 from django.urls import reverse
 from rest_framework.response import Response
 
-from accounts.access.policy import Level
 from accounts.access.resources import require_account_owner, require_account_scope, require_tenant_owner
 from accounts.access.rights import latest_rights
-from accounts.access.scopes import Scope
+from accounts.access.scopes import Level, Scope
 from accounts.routes import route
 from accounts.serializers.fields import NameField
 from accounts.tenants.config import TenantConfigDocument

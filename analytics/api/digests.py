@@ -15,9 +15,8 @@ from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
 from rest_framework.parsers import MultiPartParser
 from rest_framework.response import Response
 
-from accounts.access.policy import Level
 from accounts.access.resources import require_tenant_owner
-from accounts.access.scopes import Scope
+from accounts.access.scopes import Level, Scope
 from accounts.api.oauth import NO_STORE
 from accounts.invitations import refuse_invitations, refused_address
 from accounts.routes import route
@@ -49,6 +48,7 @@ from analytics.words.digests import (
 from analytics.words.verdict import Verdict, read_verdict
 from logs.serializers import DAY, MONTH, YEAR
 from tenantadmin.lib.core.structs import JsonStruct
+from tenantadmin.lib.http.bodies import StrictFormParser, StrictJsonParser, preferred_media_type
 from tenantadmin.lib.http.hal import (
     ANY_ID,
     ETAG,
@@ -61,7 +61,6 @@ from tenantadmin.lib.http.hal import (
     not_modified,
     page_links,
 )
-from tenantadmin.lib.http.parsers import StrictFormParser, StrictJsonParser, preferred_media_type
 from tenantadmin.lib.http.schema import NOT_MODIFIED, refusal
 from tenantadmin.lib.http.serializers import OneOfField, StrictCharField, StrictSerializer
 from tenantadmin.lib.http.viewsets import operation

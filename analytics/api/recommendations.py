@@ -9,8 +9,7 @@ from msgspec import Meta
 from rest_framework.response import Response
 from rest_framework.serializers import DictField, ListField, ValidationError
 
-from accounts.access.policy import Level
-from accounts.access.scopes import Scope
+from accounts.access.scopes import Level, Scope
 from accounts.routes import route
 from accounts.serializers.history import CommentParameters
 from accounts.viewsets import AppViewSet

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar
 from rules.language import CachingDefaults
 from rules.lint.finding import Finding, Severity
 from rules.lint.spelling import Suggester
-from tenantadmin.lib.core.work import check_work
+from tenantadmin.lib.core.serving import check_work
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -6,10 +6,10 @@ from tenantadmin.lib.http.enumerations import ENUMERATIONS
 
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": ["accounts.authentication.BearerAuthentication"],
-    "DEFAULT_PERMISSION_CLASSES": ["tenantadmin.lib.http.defaults.DenyByDefault"],
-    "DEFAULT_RENDERER_CLASSES": ["tenantadmin.lib.http.defaults.JsonRenderer"],
-    "DEFAULT_PARSER_CLASSES": ["tenantadmin.lib.http.parsers.StrictJsonParser"],
-    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "tenantadmin.lib.http.defaults.OneRepresentation",
+    "DEFAULT_PERMISSION_CLASSES": ["tenantadmin.lib.http.permissions.DenyByDefault"],
+    "DEFAULT_RENDERER_CLASSES": ["tenantadmin.lib.http.bodies.JsonRenderer"],
+    "DEFAULT_PARSER_CLASSES": ["tenantadmin.lib.http.bodies.StrictJsonParser"],
+    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "tenantadmin.lib.http.bodies.OneRepresentation",
     "DEFAULT_SCHEMA_CLASS": "tenantadmin.lib.http.schema.ContractSchema",
     "EXCEPTION_HANDLER": "tenantadmin.lib.http.handler.exception_handler",
     "UNAUTHENTICATED_USER": None,

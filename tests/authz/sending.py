@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.db import transaction
 
-from accounts.access.policy import Level
+from accounts.access.scopes import Level
 from accounts.routes import policies
 from tests.authz.callers import TARGET, Caller, Stage
 from tests.conftest import ApiClient

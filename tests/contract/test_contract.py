@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from openapi_spec_validator import OpenAPIV30SpecValidator
 
-from accounts.access.policy import Level
-from accounts.access.scopes import PAT_ONLY, Scope
+from accounts.access.scopes import PAT_ONLY, Level, Scope
 from accounts.routes import policies
 from logs.columns import CACHE_STATUSES
 from rules.lint import FINDING_KINDS

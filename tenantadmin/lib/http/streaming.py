@@ -15,7 +15,7 @@ from django.utils.text import compress_sequence
 from tenantadmin.lib.core.rendering import dump_json
 from tenantadmin.lib.core.spreadsheets import csv_bytes
 from tenantadmin.lib.core.timestamps import format_timestamp
-from tenantadmin.lib.http.parsers import accepts_gzip
+from tenantadmin.lib.http.bodies import accepts_gzip
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

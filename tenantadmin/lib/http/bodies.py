@@ -1,4 +1,7 @@
-"""Strict parsers of request bodies, and the choice of a response's media type (RFC 9110, 12.5.1)."""
+"""Bodies: strict parsers, the choice of a response's media type (RFC 9110, 12.5.1), and the renderer of JSON.
+
+Imports no view, because DRF's settings name the classes, and DRF imports them with its own views.
+"""
 
 from __future__ import annotations
 
@@ -8,24 +11,23 @@ import math
 from typing import IO, TYPE_CHECKING, Any, Final, NoReturn
 
 from django.http.request import MediaType
+from rest_framework.negotiation import BaseContentNegotiation
 from rest_framework.parsers import BaseParser, FormParser
+from rest_framework.renderers import BaseRenderer
 
 from tenantadmin.lib.core.errors import BadRequest, Detail, InvalidJson, NotAcceptable
 from tenantadmin.lib.core.json_lines import JsonFault, read_lines
+from tenantadmin.lib.core.rendering import dump_json
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from rest_framework.request import Request
 
 #: No document of the contract is nested deeper, and Python's recursion is limited.
 MAX_DEPTH = 64
-
-
 #: A fault that comes later is not put into words: reading the lines is slow.
 _MOST_READ: Final = 100_000
-
-
 #: Words of a body in a message may be long.
 _MAX_MESSAGE: Final = 200
 
@@ -198,6 +200,47 @@ def _refuse_text(path: str, text: str) -> None:
             "A text has half of a surrogate pair.",
             details=[Detail(path, "lone-surrogate", "Send the whole character, or remove it.")],
         )
+
+
+class OneRepresentation(BaseContentNegotiation):
+    """Use the view's first renderer and ignore ``Accept``. A view with several media types chooses itself.
+
+    A body of a type such as ``application/merge-patch+json`` is JSON (RFC 6839, 3.1).
+    """
+
+    def select_parser(self, request: Request, parsers: Iterable[BaseParser]) -> BaseParser | None:
+        media_type = (request.content_type or "").partition(";")[0].strip().lower()
+        if media_type.startswith("application/") and media_type.endswith("+json"):
+            media_type = "application/json"
+        return next((parser for parser in parsers if not media_type or parser.media_type == media_type), None)
+
+    def select_renderer(
+        self,
+        request: Request,  # noqa: ARG002
+        renderers: Iterable[BaseRenderer],
+        format_suffix: str | None = None,  # noqa: ARG002
+    ) -> tuple[BaseRenderer, str]:
+        first = next(iter(renderers))
+        return first, str(first.media_type)
+
+
+class JsonRenderer(BaseRenderer):
+    """Render ``application/json``. Bytes must be JSON already and are sent unchanged."""
+
+    media_type = "application/json"
+    format = "json"
+    charset = None
+    render_style = "binary"
+
+    def render(
+        self,
+        data: Any,
+        accepted_media_type: str | None = None,  # noqa: ARG002
+        renderer_context: Mapping[str, Any] | None = None,  # noqa: ARG002
+    ) -> bytes:
+        if data is None:
+            return b""
+        return data if isinstance(data, bytes) else dump_json(data)
 
 
 def preferred_media_type(accept: str, offered: Sequence[str]) -> str:

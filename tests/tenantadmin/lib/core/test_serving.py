@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tenantadmin.lib.core import work
-from tenantadmin.lib.core.work import CallerGone, TooCostly, Work, check_work, note_arrival, working
+from tenantadmin.lib.core import serving
+from tenantadmin.lib.core.serving import CallerGone, TooCostly, Work, check_work, note_arrival, working
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,7 +28,7 @@ class Clock:
             ("thread_time", lambda: self.used),
             ("sleep", self._sleep),
         ):
-            monkeypatch.setattr(work, name, function)
+            monkeypatch.setattr(serving, name, function)
 
     def compute(self, seconds: float) -> None:
         self.elapsed += seconds
@@ -42,7 +42,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[Clock]:
     yield Clock(monkeypatch)
-    work._process.arrived_at = -math.inf
+    serving._process.arrived_at = -math.inf
 
 
 def test_the_used_time_is_read_at_the_first_question_and_every_two_milliseconds(clock: Clock) -> None:
@@ -90,7 +90,7 @@ def test_it_gives_way_to_requests_that_arrive_meanwhile_but_not_for_ever(
         note_arrival()
         clock.elapsed += 0.001
 
-    monkeypatch.setattr(work, "sleep", sleep)
+    monkeypatch.setattr(serving, "sleep", sleep)
     with working(Work(seconds=60)):
         clock.compute(0.011)
         note_arrival()
@@ -126,9 +126,9 @@ def test_costly_requests_compute_in_turn(monkeypatch: pytest.MonkeyPatch) -> Non
                 with lock:
                     computing -= 1
 
-    monkeypatch.setattr(work, "_COSTLY_SECONDS", -1.0)
-    monkeypatch.setattr(work, "_LONGEST_WAIT", 10.0)
-    monkeypatch.setattr(work, "_LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(serving, "_COSTLY_SECONDS", -1.0)
+    monkeypatch.setattr(serving, "_LONGEST_WAIT", 10.0)
+    monkeypatch.setattr(serving, "_LOOK_SECONDS", 0.0)
     threads = [threading.Thread(target=compute) for _ in range(4)]
     for thread in threads:
         thread.start()
@@ -138,7 +138,7 @@ def test_costly_requests_compute_in_turn(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_a_costly_request_goes_on_where_the_turn_does_not_come(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(work, "_COSTLY_SECONDS", -1.0)
+    monkeypatch.setattr(serving, "_COSTLY_SECONDS", -1.0)
     with working(Work(seconds=60)):
         check_work()
         started = time.monotonic()
@@ -148,13 +148,13 @@ def test_a_costly_request_goes_on_where_the_turn_does_not_come(monkeypatch: pyte
 
 
 def test_outside_of_a_request_there_is_no_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(work, "thread_time", lambda: 1e9)
+    monkeypatch.setattr(serving, "thread_time", lambda: 1e9)
     for _ in range(50):
         check_work()
 
 
 def test_work_ends_when_the_caller_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(work, "_LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(serving, "_LOOK_SECONDS", 0.0)
     gone = iter([False, True])
     with working(Work(is_abandoned=lambda: next(gone))):
         check_work()
