@@ -8,8 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from logs.layout import RawKey, day_start_ms, parse_raw_key
-from logs.listing import find_days, find_tenants, list_day
+from logs.layout import RawKey, day_start_ms, find_days, find_tenants, list_day, parse_raw_key
 from tenantadmin.lib.objectstore import LocalStore
 from tests.objects import save_object
 
