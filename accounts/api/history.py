@@ -60,7 +60,6 @@ if TYPE_CHECKING:
     from django.http import HttpResponseBase
     from rest_framework.request import Request
 
-    from accounts.access.scopes import Policy
     from accounts.models import Event, Revision
     from accounts.routes import Route
 
@@ -245,8 +244,8 @@ class AccountHistoryViewSet(DocumentHistoryViewSet):
     owner = "an account"
 
     @classmethod
-    def policy(cls, action: str) -> Policy:
-        return replace(super().policy(action), level=Level.ACCOUNT)
+    def route_of(cls, action: str) -> Route:
+        return replace(super().route_of(action), level=Level.ACCOUNT)
 
 
 def _href(history: DocumentHistory, what: str = "", **more: int) -> str:

@@ -180,5 +180,5 @@ def _require_query(principal: Principal, tenant: UUID) -> None:
     """
     arguments = {"tenant": tenant}
     path = reverse("query", kwargs=arguments)
-    policy = QueryViewSet.policy(_OPERATION)
-    require_operation(policy, principal=principal, method="POST", path=path, arguments=arguments)
+    route = QueryViewSet.route_of(_OPERATION)
+    require_operation(route, principal=principal, method="POST", path=path, arguments=arguments)
