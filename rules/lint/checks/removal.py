@@ -1,4 +1,4 @@
-"""``rule-removed-still-referenced``."""
+"""Rules of the stored ruleset that are removed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MAX_REFERRERS: Final = 10
 
 
 @RULE_REMOVED_STILL_REFERENCED.check(RemovedRule)
-def check_removed(node: RemovedRule, _context: Context) -> Iterator[Problem]:
+def check_rule_removed_still_referenced(node: RemovedRule, _context: Context) -> Iterator[Problem]:
     """Require that no references to a removed rule are left."""
     if node.references:
         names = list(dict.fromkeys(reference.referrer for reference in node.references))
@@ -34,4 +34,24 @@ def check_removed(node: RemovedRule, _context: Context) -> Iterator[Problem]:
             f"The rule {show_text(node.id)} was removed but is still named in invalidateRules "
             f"of {shown}{more}: keep it, or remove the references.",
             subject=node.id,
+        )
+
+
+RULE_REMOVED_ACTIVE_MARKER = declare(
+    "rule-removed-active-marker",
+    Severity.ERROR,
+    "A rule of the stored ruleset is removed while an invalidation marker on it is active. "
+    "`?confirmDeletes=` with its id allows that. Checked by write and restore, not by validate.",
+)
+
+
+@RULE_REMOVED_ACTIVE_MARKER.check(RemovedRule)
+def check_rule_removed_active_marker(node: RemovedRule, _context: Context) -> Iterator[Problem]:
+    """Require a confirmation, so that an active invalidation is not lost by accident."""
+    if node.has_active_marker and not node.confirmed:
+        yield Problem(
+            ("rules",),
+            f"The rule {show_text(node.id)} was removed while an invalidation marker on it is active: "
+            f"keep it until the marker expires, or confirm with ?confirmDeletes={node.id}.",
+            f"?confirmDeletes={node.id}",
         )
