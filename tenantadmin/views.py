@@ -23,7 +23,7 @@ from accounts.dashboard import PAGES
 from accounts.routes import route
 from accounts.viewsets import AppViewSet
 from logs.definitions import PAGE_DEFINITIONS, STATUSES
-from rules.completion import rule_words
+from rules.contract import rule_words
 from tenantadmin.lib.http.bodies import accepts_gzip
 from tenantadmin.lib.http.hal import ETAG, IF_NONE_MATCH, not_modified
 from tenantadmin.lib.http.handler import wants_page

@@ -35,12 +35,12 @@ from analytics.watch.alert_kinds import ALERT_QUERIES
 from logs.audit import Reader
 from logs.serializers import DAY, MONTH, YEAR
 from tenantadmin.lib.core.errors import NotFound
-from tenantadmin.lib.core.file_chunks import FileChunks
 from tenantadmin.lib.core.request_context import current_address
 from tenantadmin.lib.core.structs import JsonStruct
 from tenantadmin.lib.http.hal import ETAG, IF_NONE_MATCH, not_modified
 from tenantadmin.lib.http.schema import NOT_MODIFIED, refusal
 from tenantadmin.lib.http.serializers import OneOfField, StrictCharField, StrictSerializer
+from tenantadmin.lib.http.streaming import FileChunks
 from tenantadmin.lib.http.viewsets import operation
 from tenantadmin.lib.objectstore import default_store
 
