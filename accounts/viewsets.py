@@ -16,6 +16,7 @@ from urllib.parse import unquote
 
 from django.conf import settings
 from django.urls import reverse
+from django.utils.encoding import iri_to_uri
 from rest_framework.permissions import BasePermission
 
 from accounts.access.assurance import (
@@ -48,9 +49,11 @@ from tenantadmin.lib.core.request_context import (
 )
 from tenantadmin.lib.core.serving import CALLER_KEY, Work, disconnection_of, unread_bytes_of, working
 from tenantadmin.lib.http.budgets import REQUEST
+from tenantadmin.lib.http.hal import HalLinks, link
 from tenantadmin.lib.http.viewsets import ApiViewSet
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from uuid import UUID
 
     from rest_framework.authentication import BaseAuthentication
@@ -60,6 +63,7 @@ if TYPE_CHECKING:
 
     from accounts.access.scopes import Scope
     from accounts.routes import Route
+    from tenantadmin.lib.http.hal import HalItem
 
 #: Means the caller in every ``/users/{email}`` path.
 ME: Final = "me"
@@ -212,6 +216,20 @@ class AppViewSet(ApiViewSet):
         if match is None or match.kwargs.get("email") != ME:
             return self.request.path
         return unquote(reverse(match.view_name, kwargs=self.kwargs))
+
+    def links(self, parent: str, items: Iterable[HalItem] = ()) -> HalLinks:
+        """Return the ``_links`` of the list at this address.
+
+        ``parent`` is the name of a route with the same parameters, or ``contract``.
+        """
+        match = self.request.resolver_match
+        own = reverse(match.view_name if match else "", kwargs=self.kwargs)
+        query = self.request.META.get("QUERY_STRING", "")
+        return HalLinks(
+            self_=link(f"{own}?{iri_to_uri(query)}" if query else own),
+            parent=link(reverse(parent, kwargs=None if parent == "contract" else self.kwargs)),
+            items=list(items),
+        )
 
     def perform_authentication(self, request: Request) -> None:
         """Authenticate the caller, and put its address in place of `me` in the path."""

@@ -55,7 +55,6 @@ from tenantadmin.lib.http.hal import (
     hrefs,
     item,
     link,
-    links,
     not_modified,
 )
 from tenantadmin.lib.http.schema import NOT_MODIFIED, refusal
@@ -154,7 +153,7 @@ class TenantViewSet(AppViewSet):
     )
     def list_tenants(self, request: Request) -> StreamingHttpResponse:
         return stream_links(
-            ItemList(links=links(self_href=reverse("tenants"), parent=reverse("contract"))),
+            ItemList(links=self.links("contract")),
             tenant_items(list_tenants(latest_rights(self.principal))),
         )
 

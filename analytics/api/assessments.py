@@ -23,7 +23,7 @@ from analytics.assessments.report import (
     list_assessments,
     read_assessment,
 )
-from tenantadmin.lib.http.hal import ANY_ID, ETAG, LOCATION, ItemList, hrefs, item, links
+from tenantadmin.lib.http.hal import ANY_ID, ETAG, LOCATION, ItemList, hrefs, item
 from tenantadmin.lib.http.schema import refusal
 from tenantadmin.lib.http.serializers import StrictSerializer, StrictUuidField
 from tenantadmin.lib.http.viewsets import operation
@@ -62,10 +62,8 @@ class AssessmentViewSet(AppViewSet):
         href = hrefs("assessment", tenant=ANY_ID)
         return Response(
             AssessmentList(
-                links=links(
-                    self_href=reverse("assessments"),
-                    parent=reverse("contract"),
-                    items=(item(str(one.tenant_id), href(one.tenant_id)) for one in found),
+                links=self.links(
+                    "contract", (item(str(one.tenant_id), href(one.tenant_id)) for one in found)
                 ),
                 assessments=list(found),
             )

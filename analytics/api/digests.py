@@ -57,7 +57,6 @@ from tenantadmin.lib.http.hal import (
     PageLinks,
     hrefs,
     item,
-    links,
     not_modified,
     page_links,
 )
@@ -212,12 +211,7 @@ class DigestMailViewSet(AppViewSet):
     @operation(summary="Which digests the user gets by mail", responses={200: DigestPreferences})
     def list_digest_preferences(self, request: Request, email: str) -> Response:
         """All tenants whose digests the user may read by membership or grant."""
-        own_links = links(
-            self_href=reverse("user-digests", kwargs={"email": email}),
-            parent=reverse("user", kwargs={"email": email}),
-            items=(),
-        )
-        return Response(DigestPreferences(links=own_links, digests=list_preferences(email)))
+        return Response(DigestPreferences(links=self.links("user"), digests=list_preferences(email)))
 
     @route("PUT", "/<uuid:tenant>", Level.SELF, Scope.USERS_WRITE, name="user-digest")
     @operation(

@@ -28,7 +28,7 @@ from rules.serializers import (
     CacheMetadataBody,
 )
 from tenantadmin.lib.core.structs import JsonStruct, Success
-from tenantadmin.lib.http.hal import ItemList, PageLinks, hrefs, item, links, page_links
+from tenantadmin.lib.http.hal import ItemList, PageLinks, hrefs, item, page_links
 from tenantadmin.lib.http.viewsets import operation
 
 if TYPE_CHECKING:
@@ -122,9 +122,4 @@ class CacheMetadataViewSet(AppViewSet):
         """At most 1,000 entries, each with its `cacheKey`."""
         keys = write_many(tenant, self.body)
         href = hrefs("cache-metadata", tenant=tenant, cachekey="id")
-        hal_links = links(
-            self_href=request.path,
-            parent=reverse("tenant", kwargs={"tenant": tenant}),
-            items=[item(key, href(key)) for key in keys],
-        )
-        return Response(ItemList(links=hal_links))
+        return Response(ItemList(links=self.links("tenant", (item(key, href(key)) for key in keys))))
