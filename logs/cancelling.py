@@ -14,7 +14,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from django.core.cache import cache
-from django.db import DatabaseError, connection
+from django.db import Error, connection
 from redis import RedisError
 
 from logs.models import QueryRun
@@ -122,7 +122,7 @@ class CancelWatch:
         try:
             marks = {_mark(audit.show_running()): audit for audit in running}
             marked = cache.get_many(marks)
-        except (DatabaseError, RedisError) as error:
+        except (Error, RedisError) as error:
             logger.warning("Running queries can be neither shown nor cancelled: %s", error)
             return
         with self._changed:
