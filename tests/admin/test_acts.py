@@ -428,9 +428,7 @@ class TestCancelling:
     ) -> None:
         broken = BrokenCache()
         monkeypatch.setattr("logs.cancelling.cache", broken)
-        audit = QueryAudit(
-            Reader("a@b.example", "192.0.2.1"), tenant=world.tenant.pk, statement="SELECT 1"
-        )
+        audit = QueryAudit(Reader("a@b.example", "192.0.2.1"), tenant=world.tenant.pk, statement="SELECT 1")
         cancellation = Cancellation()
         with WATCH.watching(audit, cancellation):
             WATCH.look()
