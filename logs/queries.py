@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from django.conf import settings
 
-from logs.audit import Reader, begin_query, end_query
+from logs.audit import QueryAudit, Reader
 from logs.cancelling import WATCH
 from logs.kept_results import KeptResult
 from logs.quoting import quote_value
@@ -184,7 +184,7 @@ def run_query(
         ApiError: the statement was refused, failed or was cancelled (400), the engine failed (500), or days
             were built again in both attempts (503).
     """
-    run = begin_query(reader, tenant=tenant, statement=statement, by_service=by_service)
+    audit = QueryAudit(reader, tenant=tenant, statement=statement, by_service=by_service)
     started = time.monotonic()
     outcome, message = InternalError.code, InternalError.message
     result: QueryResult | None = None
@@ -192,11 +192,11 @@ def run_query(
     cancellation = Cancellation()
     disconnection = disconnection or Disconnection()
     try:
-        with disconnection.calling(cancellation.cancel), WATCH.watching(run.pk, cancellation):
+        with disconnection.calling(cancellation.cancel), WATCH.watching(audit, cancellation):
             if source is None:
                 result = _query_current_files(
                     store,
-                    log_source(store, tenant=tenant, state=run.state),
+                    log_source(store, tenant=tenant),
                     tenant=tenant,
                     statement=statement,
                     limits=limits,
@@ -214,7 +214,7 @@ def run_query(
     finally:
         seconds = time.monotonic() - started
         count_query(outcome=outcome, seconds=seconds)
-        end_query(run, outcome=outcome, seconds=seconds, message=message, result=result)
+        audit.end(outcome=outcome, seconds=seconds, message=message, result=result)
     # Pages show the same as the audit.
     return replace(result, elapsed_ms=round(seconds * 1000))
 

@@ -15,6 +15,7 @@ from django.test import Client, TransactionTestCase
 
 from accounts import budgets
 from accounts.access import rights
+from logs.cancelling import CancelWatch
 from tenantadmin.lib.core.memory import freeze_objects
 from tests.emptying import empty_database
 from tests.objects import use_store
@@ -88,6 +89,14 @@ def _not_durable() -> Iterator[None]:
     """Do not wait for the disk. What a test writes need not survive a crash of the machine."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", lambda _: None)
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _no_watch_by_itself() -> Iterator[None]:
+    """Let nobody write what runs behind a test. A test calls ``WATCH.look``."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(CancelWatch, "_watch", lambda _: None)
         yield
 
 

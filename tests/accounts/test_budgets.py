@@ -15,13 +15,14 @@ from django.urls import URLPattern
 from hypothesis import given
 from hypothesis import strategies as st
 
+from accounts import budgets as counted
 from accounts.budgets import MeteredPieces, on_budget, require_budget, use_budget
 from accounts.limits import storage
 from accounts.routes import declared_routes
 from rules.api.markers import MarkerViewSet
 from rules.api.rules import RulesetViewSet
 from tenantadmin.lib.core.errors import RateLimited
-from tenantadmin.lib.http.budgets import LINT, QUERY, REQUEST
+from tenantadmin.lib.http.budgets import LINT, QUERY, REQUEST, Budget
 from tenantadmin.lib.http.viewsets import ApiViewSet, Operation
 from tenantadmin.urls import urlpatterns
 from tests import factories
@@ -140,6 +141,8 @@ def test_requests_that_are_refused_before_they_run_count_for_their_network(world
 def test_without_redis_nothing_is_refused(
     settings: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
+    use_budget(LINT, caller="ada@example.org", seconds=100)
+    assert is_refused("ada@example.org")
     settings.REDIS_URL = f"unix://{tmp_path}/missing.sock"
     use_budget(LINT, caller="ada@example.org", seconds=100)
     assert not is_refused("ada@example.org")
@@ -239,13 +242,25 @@ def test_what_computes_with_rules_counts_as_lint() -> None:
     }
 
 
-def test_cheap_requests_are_refused_after_expensive_ones_only(
-    world: factories.World, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("budget", [REQUEST, LINT, QUERY], ids=lambda budget: budget.name)
+def test_redis_is_not_asked_about_callers_who_have_something_left(
+    monkeypatch: pytest.MonkeyPatch, budget: Budget
 ) -> None:
-    """A caller of whom no request counts costs no question to Redis."""
-    with monkeypatch.context() as without_redis:
-        without_redis.setattr("accounts.budgets.storage", None)
-        require_budget(REQUEST, caller="not-seen-before@example.org")
+    monkeypatch.setattr("accounts.budgets.storage", None)
+    require_budget(budget, caller="not-seen-before@example.org")
+
+
+def test_a_process_learns_what_others_know_when_it_tells_what_a_caller_cost() -> None:
+    use_budget(LINT, caller="ada@example.org", seconds=100)
+    # As in another process, which has told Redis nothing of this caller.
+    counted._spenders.clear()
+    use_budget(LINT, caller="ada@example.org", seconds=0.09)
+    assert not is_refused("ada@example.org")
+    use_budget(LINT, caller="ada@example.org", seconds=0.01)
+    assert is_refused("ada@example.org")
+
+
+def test_a_caller_without_a_budget_is_refused_by_name(world: factories.World) -> None:
     client, address = ApiClient(factories.sign_in(world.owner)), f"/config/tenants/{world.tenant.pk}"
     use_budget(REQUEST, caller=world.owner.email, seconds=1.0)
     answer = client.get(address)

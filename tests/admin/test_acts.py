@@ -16,6 +16,7 @@ from redis import RedisError
 from accounts.access.credentials import create_pat, create_refresh_token, exchange_pat
 from accounts.access.scopes import Scope
 from accounts.models import Domain, Event, PermissionGrant, PersonalAccessToken, RefreshToken, User
+from logs.audit import QueryAudit, Reader
 from logs.cancelling import WATCH
 from logs.models import QueryRun
 from logs.sql.protocol import Cancellation, QueryCancelled
@@ -384,8 +385,10 @@ class TestCancelling:
 
         class Engine:
             def execute(self, *, cancellation: Any, **_: Any) -> Any:
-                run = QueryRun.objects.get()
+                assert not QueryRun.objects.exists()
                 WATCH.look()
+                run = QueryRun.objects.get()
+                assert (run.outcome, run.duration_ms) == ("running", None)
                 assert not cancellation.is_cancelled()
                 assert "Cancelled: " in act(staff, "cancel", run, reason="too heavy")
                 WATCH.look()
@@ -423,12 +426,12 @@ class TestCancelling:
     def test_without_redis_nothing_is_cancelled(
         self, staff: Client, world: factories.World, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        run = QueryRun.objects.create(tenant_id=world.tenant.pk, email="a@b.example", statement="SELECT 1")
         broken = BrokenCache()
         monkeypatch.setattr("logs.cancelling.cache", broken)
-        assert "Refused for" in act(staff, "cancel", run)
+        audit = QueryAudit(Reader("a@b.example", "192.0.2.1"), tenant=world.tenant.pk, statement="SELECT 1")
         cancellation = Cancellation()
-        with WATCH.watching(run.pk, cancellation):
+        with WATCH.watching(audit, cancellation):
             WATCH.look()
+            assert "Refused for" in act(staff, "cancel", QueryRun.objects.get())
         assert not cancellation.is_cancelled()
         assert broken.asked

@@ -32,19 +32,16 @@ class Budget:
         clock: measures a request: processor time of this thread, or elapsed time if the work is elsewhere.
         places: how many requests of a caller one process works on at a time, until their answers are made.
         unread_bytes: a caller who has not read so much of earlier answers is refused.
-        is_cheap: most requests cost little, so Redis is asked only about callers who, as this process has
-            learnt when it last told Redis of a cost, have nothing left.
     """
 
     name: str
     clock: Callable[[], float]
     places: int
     unread_bytes: int = UNREAD_BYTES
-    is_cheap: bool = False
 
 
 #: Of every operation that declares no other.
-REQUEST: Final = Budget("request", time.thread_time, places=12, is_cheap=True)
+REQUEST: Final = Budget("request", time.thread_time, places=12)
 #: Of operations that check, compare or explain rules.
 LINT: Final = Budget("lint", time.thread_time, places=4)
 QUERY: Final = Budget("query", time.monotonic, places=10)
