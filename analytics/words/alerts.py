@@ -6,6 +6,7 @@ import logging
 import math
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack
+from html import escape
 from threading import Event, Lock
 from typing import TYPE_CHECKING, Annotated, Any, Final
 from urllib.parse import urlsplit
@@ -289,8 +290,9 @@ def webhook_payload(delivery: AlertDelivery, *, at: datetime) -> dict[str, Any]:
 def slack_payload(delivery: AlertDelivery) -> dict[str, Any]:
     """Return the JSON of an incoming webhook of Slack."""
     content = delivery.content
-    text = f"*{_escape(heading(delivery))}*\n{_escape(content['text'])}\n<{content['href']}|Open>"
-    return {"text": text}
+    # Slack reads a mention of a channel in <>, for example.
+    title, text = (escape(part, quote=False) for part in (heading(delivery), content["text"]))
+    return {"text": f"*{title}*\n{text}\n<{content['href']}|Open>"}
 
 
 def teams_payload(delivery: AlertDelivery) -> dict[str, Any]:
@@ -339,11 +341,6 @@ def pagerduty_payload(delivery: AlertDelivery) -> dict[str, Any]:
 _MAX_SUMMARY: Final = 1024
 #: By the type of a channel: what a receiver gets that checks no signature.
 _PAYLOADS: Final = {"slack": slack_payload, "teams": teams_payload, "pagerduty": pagerduty_payload}
-
-
-def _escape(text: str) -> str:
-    """Escape what Slack reads as markup, such as the mention of a channel."""
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 def _pack(message: AlertDelivery) -> Parcel:
