@@ -102,9 +102,9 @@ class DigestPeriod:
         """The SQL expression that groups the earlier days into periods of the same kind."""
         return "date_trunc('week', day::DATE)" if self.is_week else "day"
 
-    def before_sql(self, days: int, *, until: int = 1) -> str:
-        """Return the SQL condition for entries ``days`` to ``until`` days before the first day."""
-        return f"day BETWEEN '{days_before(self.first, days)}' AND '{days_before(self.first, until)}'"
+    def before_sql(self, days: int) -> str:
+        """Return the SQL condition for entries of so many days before the first day."""
+        return f"day BETWEEN '{days_before(self.first, days)}' AND '{days_before(self.first, 1)}'"
 
 
 #: The section of a hit rate that fell. The verdict tells it too.
