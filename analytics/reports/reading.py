@@ -45,10 +45,11 @@ class Window:
             message = f"A report covers at most {MAX_DAYS} days, and these are {days}."
         else:
             return
-        raise _bad_window(message)
+        raise bad_window(message)
 
 
-def _bad_window(message: str) -> BadRequest:
+def bad_window(message: str) -> BadRequest:
+    """Return the error for days that cannot be read."""
     return BadRequest(message, details=[Detail("/from", "out-of-range", message)])
 
 
@@ -80,7 +81,7 @@ class Span:
             last_day = days_before(last_day, 1)
         first_day, begins = (days_before(last_day, 6), None) if first is None else _day_and_time(first)
         if begins is not None and ends is not None and begins >= ends:
-            raise _bad_window("'from' is not before 'to'.")
+            raise bad_window("'from' is not before 'to'.")
         return cls(Window(first_day, last_day), begins, ends)
 
     @property

@@ -66,7 +66,7 @@ class DigestLog:
         names = [column[0] for column in cursor.description or ()]
         return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
-    def read_facts(self, queries: Sequence[FactQuery]) -> list[Fact]:
+    def read_facts(self, *queries: FactQuery) -> list[Fact]:
         """Return the facts of these queries. The value of a fact comes from its SQL alone."""
         facts: list[Fact] = []
         for start in range(0, len(queries), _BATCH):

@@ -18,11 +18,12 @@ from analytics.jobs.digests import make_digest
 from analytics.models import Alert, AlertDelivery, AlertFiring
 from analytics.watch.facts import DigestPeriod
 from analytics.watch.preferences import unsubscribe_token
-from analytics.words.alerts import queue_messages
+from analytics.words.alerts import make_messages
 from logs.layout import day_start_ms
 from rules.drafts import create_draft
 from rules.write import write_ruleset
 from tenantadmin.lib.core.timestamps import now
+from tenantadmin.lib.jobs import outbox
 from tenantadmin.lib.objectstore import default_store
 from tests import factories
 from tests.conftest import ApiClient
@@ -117,7 +118,7 @@ def seed_service() -> Seed:
     ]
     alerts[0].value = 7.5
     firing = AlertFiring.objects.create(alert=alerts[0], value=7.5, threshold=5, window=1)
-    queue_messages(alerts[0], occasion=AlertDelivery.Occasion.STARTED, at=now(), firing=firing)
+    outbox.put(make_messages(alerts[0], occasion=AlertDelivery.Occasion.STARTED, at=now(), firing=firing))
     asked = AccessRequest.objects.create(
         tenant=tenant, staff=world.platform_admin, hours=1, reason="ticket 7", expires_at=now() + LIFETIME
     )

@@ -79,13 +79,10 @@ class FairSemaphore:
         queue: how many more may wait. One tenant may have half of them, rounded up.
     """
 
-    def __init__(
-        self, *, slots: int, per_tenant: int, queue: int, clock: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, *, slots: int, per_tenant: int, queue: int) -> None:
         self._slots = slots
         self._per_tenant = per_tenant
         self._queue = queue
-        self._clock = clock
         self._changed = threading.Condition()
         self._holding: Counter[str] = Counter()
         self._waiting: dict[str, deque[int]] = {}
@@ -135,7 +132,7 @@ class FairSemaphore:
                 if is_cancelled and is_cancelled():
                     self._remove_waiting(tenant, ticket)
                     raise QueryCancelled
-                left = deadline - self._clock()
+                left = deadline - time.monotonic()
                 if left <= 0:
                     self._remove_waiting(tenant, ticket)
                     raise SlotTimeout

@@ -69,9 +69,9 @@ def one_of(values: Iterable[str]) -> Meta:
     return Meta(extra_json_schema={"enum": list(values), "type": "string"})
 
 
-def free_form(description: str | None = None) -> Meta:
+def free_form() -> Meta:
     """Describe a field as an object of any members."""
-    return Meta(description=description, extra_json_schema={"type": "object", "additionalProperties": {}})
+    return Meta(extra_json_schema={"type": "object", "additionalProperties": {}})
 
 
 def example(value: Any) -> Meta:

@@ -129,13 +129,13 @@ class Queue(Generic[RowT]):
             self.model._default_manager.bulk_update(rows, ["due_at", "attempts"], batch_size=1_000)
         return rows
 
-    def postpone(self, row: RowT, *, until: datetime | None = None, attempts: int = 0) -> bool:
+    def postpone(self, row: RowT, *, until: datetime | None = None) -> bool:
         """Give a taken row another time, by default after a lease.
 
         Do nothing if the row got another time since it was taken. Return False then.
         """
         due_at = until or now() + self.lease
-        return bool(self.rows.filter(pk=row.pk, due_at=row.due_at).update(attempts=attempts, due_at=due_at))
+        return bool(self.rows.filter(pk=row.pk, due_at=row.due_at).update(attempts=0, due_at=due_at))
 
     def count_failing(self) -> int:
         """Return how many rows were taken again and again without being done."""

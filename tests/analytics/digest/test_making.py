@@ -261,7 +261,7 @@ class TestTurns:
             return []
 
         TenantHealth.objects.update(due_at=clock.now)
-        with patch("analytics.jobs.digests._find_due", build):
+        with patch("analytics.jobs.digests.find_due_digests", build):
             assert len(DIGESTS.take(limit=9)) == 1
             make_due_digests(default_store(), tenant=world.tenant.pk)
         assert turn() == ["2026-03-31", "2026-03-30"]

@@ -11,12 +11,12 @@ import uuid
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
-from urllib.parse import quote
 
 import httpx
 import typer
 
 from tenantadmin_client import ApiError, Client, Forbidden, LintFailed, UnknownCondition
+from tenantadmin_client.client import path_of
 from tenantadmin_client.files import (
     FileError,
     RulesFile,
@@ -203,7 +203,7 @@ def sql(
     with _client() as client:
         response = client.request(
             "POST",
-            f"/tenants/{quote(tenant, safe='')}/query",
+            path_of("tenants", tenant, "query"),
             json={"sql": statement},
             headers={"Accept": "application/json" if as_json else "text/csv"},
         )

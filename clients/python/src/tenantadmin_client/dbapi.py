@@ -11,11 +11,10 @@ from collections.abc import Mapping
 from decimal import Decimal
 from itertools import islice
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
 
 import httpx
 
-from tenantadmin_client.client import Client
+from tenantadmin_client.client import Client, path_of
 from tenantadmin_client.errors import ApiError, BadRequest
 
 if TYPE_CHECKING:
@@ -130,7 +129,7 @@ class Connection:
 
     def __init__(self, client: Client, tenant: str, *, allow_truncated: bool) -> None:
         self._client = client
-        self._path = f"/tenants/{quote(tenant, safe='')}/query"
+        self._path = path_of("tenants", tenant, "query")
         self._allows_truncated = allow_truncated
         self._is_closed = False
 
