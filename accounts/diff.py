@@ -15,8 +15,8 @@ import msgspec
 from msgspec import Meta
 
 from tenantadmin.lib.core.formats import NONE, size, span
+from tenantadmin.lib.core.serving import check_work
 from tenantadmin.lib.core.structs import JsonStruct
-from tenantadmin.lib.core.work import check_work
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

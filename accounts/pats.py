@@ -26,8 +26,7 @@ from accounts.access.credentials import (
     role_scopes,
     rotate_pat,
 )
-from accounts.access.principal import WILDCARD, Principal, Rights
-from accounts.access.reach import NO_SCOPES
+from accounts.access.principal import NO_SCOPES, WILDCARD, Principal, Rights
 from accounts.access.rights import rights_of
 from accounts.access.scopes import (
     ABOUT_USERS,

@@ -274,17 +274,14 @@ def describe_user(user: User, *, memberships: list[MembershipEntry], is_private:
         email_verified=user.email_verified,
         last_login_at=format_timestamp(user.last_login) if user.last_login else None,
     )
-    return UserDocument(
-        email=user.email,
+    return UserDocument.of(
+        user,
         type="user",
-        display_name=user.display_name,
         roles=Roles(primary=user.role, scopes=user.scopes),
         tenants=memberships,
         identity=None if is_private else identity,
         tos=None if is_private else user.tos or None,
         active=user.is_active,
-        created_at=format_timestamp(user.created_at),
-        modified_at=format_timestamp(user.modified_at),
     )
 
 

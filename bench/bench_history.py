@@ -17,7 +17,7 @@ from analytics.history.entries import Choices, write_entries
 from analytics.history.rows import Source
 from bench.harness import Compared, console, show
 from logs.compaction.build import compact_day
-from logs.listing import find_days, list_day
+from logs.layout import find_days, list_day
 from tenantadmin.lib.objectstore import LocalStore
 from tests.analytics.history.stream import as_csvlog, as_databricks, as_snowflake, make_stream
 

@@ -28,8 +28,7 @@ from logs.columns import COLUMNS
 from logs.compaction.build import CompactedDay, compact_day
 from logs.compaction.writer import ROW_GROUP_ROWS, connect
 from logs.definitions import HIT, MISS, REQUEST, SIZED, TIMED, WAREHOUSE_TIME, hash_sql
-from logs.layout import day_prefix
-from logs.listing import list_day
+from logs.layout import day_prefix, list_day
 from logs.models import Partition
 from logs.quoting import quote_text, quote_texts
 from logs.sources import local_paths

@@ -22,7 +22,7 @@ from rich.console import Console
 from rich.table import Table
 
 from tenantadmin.conf.secrets import new_secret_key, new_signing_key
-from tenantadmin.lib.core.serving import give_memory_back
+from tenantadmin.lib.core.memory import give_memory_back
 from tenantadmin.run import embedded
 from tenantadmin.run.serve.address import Address
 from tenantadmin.run.serve.web import web_command

@@ -13,7 +13,7 @@ from django.core.files.base import ContentFile
 
 from logs.layout import logs_prefix, parse_raw_key
 from tenantadmin.lib.objectstore import ObjectNotFound
-from tenantadmin.lib.objectstore.keys import is_key
+from tenantadmin.lib.objectstore.storage import is_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

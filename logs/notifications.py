@@ -23,8 +23,7 @@ from django.conf import settings
 from django.db import transaction
 
 from accounts.models import TenantConfig
-from logs.layout import parse_raw_key
-from logs.listing import find_tenants, is_canonical_uuid
+from logs.layout import find_tenants, is_canonical_uuid, parse_raw_key
 from logs.models import EPOCH, LogSweep, PendingBuild
 from logs.pending import mark_days
 from tenantadmin.lib.core.errors import Detail, RateLimited, ValidationFailed

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from django.db.models import QuerySet
 
     from logs.compaction.build import TableNames
-    from logs.listing import DayListing
+    from logs.layout import DayListing
     from tenantadmin.lib.objectstore import ObjectStore
 
 #: How long superseded files are kept: longer than a query or summary that still reads one can run.

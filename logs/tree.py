@@ -17,7 +17,7 @@ import msgspec
 from logs.audit import Reader, record_read, storable
 from logs.layout import logs_prefix, parse_raw_key
 from tenantadmin.lib.core.errors import NotFound
-from tenantadmin.lib.core.file_chunks import FileChunks
+from tenantadmin.lib.http.streaming import FileChunks
 from tenantadmin.lib.objectstore import InvalidKey, ObjectNotFound
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from accounts.revisions import Change, DocumentHistory, RevisionNotFound
 from rules.diff import is_reordered
 from rules.json_text import is_object, join_pointer
 from rules.rule_text import label_of_field
+from tenantadmin.lib.core.serving import check_work
 from tenantadmin.lib.core.structs import Count, JsonStruct
-from tenantadmin.lib.core.work import check_work
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

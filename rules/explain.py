@@ -17,9 +17,9 @@ from rules.conditions.evaluate import read_request, trace
 from rules.language import Action
 from rules.match import STATUSES, Firing, match, vary_values
 from rules.tables.names import Likeness, TablePattern, read_name
+from tenantadmin.lib.core.serving import TooCostly, check_work
 from tenantadmin.lib.core.structs import Count, JsonStruct, free_form
 from tenantadmin.lib.core.timestamps import Timestamp
-from tenantadmin.lib.core.work import TooCostly, check_work
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

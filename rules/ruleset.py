@@ -23,7 +23,7 @@ from rules.conditions.patterns import fold_case
 from rules.diff import StoredRule, summarize_rules
 from rules.language import CachingDefaults
 from rules.lint import lint_ruleset
-from rules.lint.checks.per_user_table_shared import PER_USER_TABLE_SHARED
+from rules.lint.checks.actions import PER_USER_TABLE_SHARED
 from rules.lint.runner import TOO_COMPLEX
 from rules.models import RuleDraft, Ruleset
 from rules.tables.warehouse import WarehouseTables

@@ -18,15 +18,15 @@ from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.views import SpectacularSwaggerSplitView
 from markdown_it import MarkdownIt
 
-from accounts.access.policy import Level
+from accounts.access.scopes import Level
 from accounts.dashboard import PAGES
 from accounts.routes import route
 from accounts.viewsets import AppViewSet
 from logs.definitions import PAGE_DEFINITIONS, STATUSES
-from rules.completion import rule_words
+from rules.contract import rule_words
+from tenantadmin.lib.http.bodies import accepts_gzip
 from tenantadmin.lib.http.hal import ETAG, IF_NONE_MATCH, not_modified
 from tenantadmin.lib.http.handler import wants_page
-from tenantadmin.lib.http.parsers import accepts_gzip
 from tenantadmin.lib.http.published_contract import compressed_contract, published_contract
 from tenantadmin.lib.http.schema import NOT_MODIFIED
 from tenantadmin.lib.http.viewsets import operation

@@ -16,7 +16,7 @@ from django.test import Client, TransactionTestCase
 from accounts import budgets
 from accounts.access import rights
 from logs.cancelling import CancelWatch
-from tenantadmin.lib.core.forks import freeze_objects
+from tenantadmin.lib.core.memory import freeze_objects
 from tests.emptying import empty_database
 from tests.objects import use_store
 from tests.rights_guard import require_readers

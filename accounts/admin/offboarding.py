@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     import datetime as dt
     from collections.abc import Collection, Iterable, Mapping
 
-    from django.db.models import QuerySet
     from django.http import HttpResponse
 
     from accounts.models import Tenant
@@ -118,11 +117,6 @@ class Offboarding(JsonStruct):
     accounts: int
     grants: int
     tokens: int
-
-
-def accounts_billed_to(person: User) -> QuerySet[Account]:
-    """Return the live accounts whose mails about billing go to the user."""
-    return Account.objects.live().filter(billing_email=person.email)
 
 
 def offboard(
@@ -307,7 +301,7 @@ def _billing_field(person: User, owned: Collection[UUID]) -> forms.BooleanField 
 
     ``owned`` are the ids of what only this person owns.
     """
-    billed = list(accounts_billed_to(person).order_by("name", "pk"))
+    billed = list(Account.objects.live().filter(billing_email=person.email).order_by("name", "pk"))
     to_new = ", ".join(account.name for account in billed if account.pk in owned)
     to_other = ", ".join(account.name for account in billed if account.pk not in owned)
     receivers = [

@@ -9,8 +9,7 @@ from django.urls import reverse
 from drf_spectacular.utils import OpenApiExample
 from rest_framework.response import Response
 
-from accounts.access.policy import Level
-from accounts.access.scopes import Scope
+from accounts.access.scopes import Level, Scope
 from accounts.readers.rule import Author
 from accounts.roles import make_roles
 from accounts.routes import route

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Access(Protocol):
-    """The scopes of a caller by tenant and account (`accounts.access.reach`)."""
+    """The scopes of a caller by tenant and account (`accounts.access.principal`)."""
 
     def as_q(self, scope: Any, *, tenant: str, account: str) -> Q: ...
 

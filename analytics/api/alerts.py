@@ -15,8 +15,7 @@ from msgspec import Meta
 from rest_framework import serializers
 from rest_framework.response import Response
 
-from accounts.access.policy import Level
-from accounts.access.scopes import Scope
+from accounts.access.scopes import Level, Scope
 from accounts.routes import route
 from accounts.serializers.fields import EmailField
 from accounts.serializers.users import Rotation
@@ -54,7 +53,7 @@ from analytics.words.alerts import AlertChannelTest, send_test, try_channels
 from tenantadmin.lib.core.errors import Forbidden
 from tenantadmin.lib.core.outgoing import MAX_URL, check_url, parse_exceptions
 from tenantadmin.lib.core.structs import JsonStruct, Success
-from tenantadmin.lib.http.hal import ETAG, IF_MATCH, LOCATION, ItemList, ListLinks, hrefs, item, link, links
+from tenantadmin.lib.http.hal import ETAG, IF_MATCH, LOCATION, ItemList, ListLinks, hrefs, item, link
 from tenantadmin.lib.http.schema import STALE, refusal
 from tenantadmin.lib.http.serializers import (
     JsonBooleanField,
@@ -225,11 +224,7 @@ class AlertViewSet(AppViewSet):
         href = hrefs("alert", tenant=tenant, alertId=tenant)
         return Response(
             AlertList(
-                links=links(
-                    self_href=reverse("alerts", kwargs={"tenant": tenant}),
-                    parent=reverse("tenant", kwargs={"tenant": tenant}),
-                    items=(item(alert.name, href(alert.pk)) for alert in alerts),
-                ),
+                links=self.links("tenant", (item(alert.name, href(alert.pk)) for alert in alerts)),
                 alerts=[self._describe(alert) for alert in alerts],
                 kinds=list_kinds(),
                 currency=Pricing.of(read_prices(tenant)).currency,

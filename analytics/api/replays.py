@@ -11,8 +11,7 @@ from drf_spectacular.utils import OpenApiExample, extend_schema_field
 from rest_framework import serializers
 from rest_framework.response import Response
 
-from accounts.access.policy import Level
-from accounts.access.scopes import Scope
+from accounts.access.scopes import Level, Scope
 from accounts.routes import route
 from accounts.viewsets import AppViewSet
 from analytics.advice.recommend import purpose_of_replay
@@ -33,7 +32,7 @@ from analytics.replay.runs import (
 from rules.serializers import RuleBody
 from tenantadmin.lib.core.structs import Success
 from tenantadmin.lib.http.budgets import LINT
-from tenantadmin.lib.http.hal import ETAG, IF_NONE_MATCH, LOCATION, ItemList, hrefs, item, links, not_modified
+from tenantadmin.lib.http.hal import ETAG, IF_NONE_MATCH, LOCATION, ItemList, hrefs, item, not_modified
 from tenantadmin.lib.http.schema import NOT_MODIFIED, refusal
 from tenantadmin.lib.http.serializers import (
     DayField,
@@ -109,11 +108,7 @@ class ReplayViewSet(AppViewSet):
         href = hrefs("replay", tenant=tenant, replayId=tenant)
         return Response(
             ReplayList(
-                links=links(
-                    self_href=request.get_full_path(),
-                    parent=reverse("tenant", kwargs={"tenant": tenant}),
-                    items=(item(str(run.pk), href(run.pk)) for run in runs),
-                ),
+                links=self.links("tenant", (item(str(run.pk), href(run.pk)) for run in runs)),
                 replays=summarize_replays(runs),
             )
         )

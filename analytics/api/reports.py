@@ -11,8 +11,7 @@ from drf_spectacular.utils import OpenApiExample
 from rest_framework.exceptions import ValidationError
 from rest_framework.response import Response
 
-from accounts.access.policy import Level
-from accounts.access.scopes import Scope
+from accounts.access.scopes import Level, Scope
 from accounts.routes import route
 from accounts.serializers.history import PageParameters
 from accounts.viewsets import AppViewSet
@@ -59,7 +58,7 @@ from logs.columns import CACHE_STATUSES
 from logs.programs import NO_PROGRAM
 from rules.ruleset import read_tables
 from rules.serializers import ChosenRulesBody, TableInvalidationRequest
-from tenantadmin.lib.core.hosts import client_address
+from tenantadmin.lib.core.request_context import current_address
 from tenantadmin.lib.core.timestamps import now
 from tenantadmin.lib.http.budgets import QUERY
 from tenantadmin.lib.http.hal import ETAG, IF_NONE_MATCH, link, next_page, not_modified
@@ -482,7 +481,7 @@ class ReportViewSet(AppViewSet):
 
     @property
     def _reader(self) -> Reader:
-        return Reader(self.principal.email, client_address(self.request))
+        return Reader(self.principal.email, current_address())
 
 
 class ExplainViewSet(AppViewSet):
@@ -516,7 +515,7 @@ class ExplainViewSet(AppViewSet):
             log_id=self.body["logId"],
             seq=self.body.get("seq"),
             draft_id=self.body.get("draftId"),
-            reader=Reader(self.principal.email, client_address(request)),
+            reader=Reader(self.principal.email, current_address()),
         )
         return Response(explanation)
 

@@ -43,8 +43,7 @@ from analytics.models import Build, Recommendation
 from analytics.replay.load import DayFile, Job
 from logs.compaction.build import compact_day
 from logs.definitions import PASSED
-from logs.layout import day_start_ms, logs_prefix
-from logs.listing import list_day
+from logs.layout import day_start_ms, list_day, logs_prefix
 from logs.pending import mark_days
 from rules.language import complete_rule, read_rules
 from rules.markers import CROSS_RULE, cross_rule_id, make_marker

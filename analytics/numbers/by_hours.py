@@ -35,7 +35,7 @@ from logs.compaction.build import (
     write_span,
 )
 from logs.compaction.rows import InvalidEntry, UnusableFile, refusing_damage
-from logs.listing import DayListing, day_digest, list_day
+from logs.layout import DayListing, day_digest, list_day
 from logs.models import DayPart
 from logs.partitions import drop_parts, lock_files, lock_part, mark_damaged, part_key, read_parts, save_part
 from logs.sources import local_path, local_paths

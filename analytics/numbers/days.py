@@ -39,8 +39,15 @@ from analytics.numbers.store import (
 )
 from analytics.numbers.tables import ROLLUP_VERSION, DayTables
 from logs.compaction.build import CompactedDay, compact_day
-from logs.layout import compacted_prefix, partition_key, rollup_key, rollup_prefix
-from logs.listing import DayListing, find_days, list_day
+from logs.layout import (
+    DayListing,
+    compacted_prefix,
+    find_days,
+    list_day,
+    partition_key,
+    rollup_key,
+    rollup_prefix,
+)
 from logs.models import DayPart, Partition
 from logs.partitions import (
     BuiltPartition,

@@ -321,11 +321,7 @@ def _find_marker(
     return MissExplanation(
         reason="invalidation-marker",
         reconstructed=entry["missReason"] is None,
-        marker=MissMarker(
-            marker_id=marker.marker_id,
-            invalidated_at=format_timestamp(marker.invalidated_at),
-            invalidated_by=marker.invalidated_by,
-        ),
+        marker=MissMarker.of(marker),
     )
 
 

@@ -331,11 +331,6 @@ def list_firings(tenant_id: UUID) -> list[AlertFiring]:
         TenantNotFound: there is no such live tenant.
     """
     require_live_tenant(tenant_id)
-    return firings_of(tenant_id)
-
-
-def firings_of(tenant_id: UUID) -> list[AlertFiring]:
-    """Return the firings that `list_firings` lists, with their alerts."""
     return list(AlertFiring.objects.filter(alert__tenant=tenant_id).select_related("alert")[:_MAX_LISTED])
 
 

@@ -32,10 +32,9 @@ from logs.compaction.rows import (
     write_reused_rows,
 )
 from logs.compaction.writer import WrittenFile, connect, write_day
-from logs.layout import HOUR_MS, day_start_ms, hour_of, hour_of_any
-from logs.listing import mark_as_changed
+from logs.layout import HOUR_MS, day_start_ms, hour_of, hour_of_any, mark_as_changed
 from logs.quoting import quote_text, quote_texts, quote_value
-from tenantadmin.lib.objectstore.keys import StoreError
+from tenantadmin.lib.objectstore import StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -45,9 +44,8 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
     from logs.compaction.writer import WrittenFile
-    from logs.listing import DayListing
-    from tenantadmin.lib.objectstore import ObjectStore
-    from tenantadmin.lib.objectstore.keys import Batch, Entry
+    from logs.layout import DayListing
+    from tenantadmin.lib.objectstore import Batch, Entry, ObjectStore
 
 #: The most names that are kept, and the most bytes that they take together.
 MAX_NAMES: Final = 1_000

@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 from logs.compaction.convert import PREFIX_HOUR_COLUMN, SCHEMA, Chunk, Converter, connect
 from logs.compaction.entries import BadFile, Lines, find_invalid, is_utf8, split
 from logs.layout import hour_of, near
-from tenantadmin.lib.objectstore.keys import ObjectNotFound, starts_of
+from tenantadmin.lib.objectstore.storage import ObjectNotFound, starts_of
 
 if TYPE_CHECKING:
     from array import array
@@ -34,9 +34,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from logs.compaction.convert import JsonBytes
-    from logs.listing import DayListing
-    from tenantadmin.lib.objectstore import ObjectStore
-    from tenantadmin.lib.objectstore.keys import Batch, Entry
+    from logs.layout import DayListing
+    from tenantadmin.lib.objectstore import Batch, Entry, ObjectStore
 
 #: Bytes of entries in a chunk. Each conversion has a fixed cost, so small chunks are slow.
 _CHUNK_BYTES: Final = 16 << 20

@@ -24,8 +24,7 @@ from logs.queries import describe_query, query_limits, run_query
 from logs.sql.protocol import QueryFailed, QueryRejected
 from logs.wire.statements import Failure
 from logs.wire.translation import translate
-from tenantadmin.lib.core.hosts import network_of
-from tenantadmin.lib.core.request_context import begin_request, describe_request, set_address
+from tenantadmin.lib.core.request_context import begin_request, describe_request, network_of, set_address
 from tenantadmin.lib.http.budgets import QUERY, REQUEST
 from tenantadmin.lib.objectstore import default_store
 
@@ -181,5 +180,5 @@ def _require_query(principal: Principal, tenant: UUID) -> None:
     """
     arguments = {"tenant": tenant}
     path = reverse("query", kwargs=arguments)
-    policy = QueryViewSet.policy(_OPERATION)
-    require_operation(policy, principal=principal, method="POST", path=path, arguments=arguments)
+    route = QueryViewSet.route_of(_OPERATION)
+    require_operation(route, principal=principal, method="POST", path=path, arguments=arguments)

@@ -29,7 +29,7 @@ from logs.wire.messages import LOST, Body, Message, ProtocolError, Stream
 from logs.wire.session import Session, Turns, failure_of
 from logs.wire.statements import SETTINGS, Failure
 from tenantadmin.lib.core.errors import ApiError
-from tenantadmin.lib.core.hosts import network_of
+from tenantadmin.lib.core.request_context import network_of
 from tenantadmin.lib.http.budgets import REQUEST
 
 if TYPE_CHECKING:

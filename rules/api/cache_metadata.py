@@ -10,8 +10,7 @@ from drf_spectacular.utils import OpenApiExample
 from rest_framework.response import Response
 from rest_framework.serializers import ListSerializer
 
-from accounts.access.policy import Level
-from accounts.access.scopes import Scope
+from accounts.access.scopes import Level, Scope
 from accounts.routes import route
 from accounts.viewsets import AppViewSet
 from rules.cache_metadata import (
@@ -29,7 +28,7 @@ from rules.serializers import (
     CacheMetadataBody,
 )
 from tenantadmin.lib.core.structs import JsonStruct, Success
-from tenantadmin.lib.http.hal import ItemList, PageLinks, hrefs, item, links, page_links
+from tenantadmin.lib.http.hal import ItemList, PageLinks, hrefs, item, page_links
 from tenantadmin.lib.http.viewsets import operation
 
 if TYPE_CHECKING:
@@ -123,9 +122,4 @@ class CacheMetadataViewSet(AppViewSet):
         """At most 1,000 entries, each with its `cacheKey`."""
         keys = write_many(tenant, self.body)
         href = hrefs("cache-metadata", tenant=tenant, cachekey="id")
-        hal_links = links(
-            self_href=request.path,
-            parent=reverse("tenant", kwargs={"tenant": tenant}),
-            items=[item(key, href(key)) for key in keys],
-        )
-        return Response(ItemList(links=hal_links))
+        return Response(ItemList(links=self.links("tenant", (item(key, href(key)) for key in keys))))

@@ -13,8 +13,7 @@ from drf_spectacular.utils import OpenApiExample
 from msgspec import Meta
 from rest_framework.response import Response
 
-from accounts.access.policy import Level
-from accounts.access.scopes import Scope
+from accounts.access.scopes import Level, Scope
 from accounts.events import record_event
 from accounts.models.events import EventKind
 from accounts.routes import route

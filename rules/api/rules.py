@@ -8,8 +8,7 @@ from drf_spectacular.utils import OpenApiExample, OpenApiResponse
 from msgspec import Meta
 from rest_framework.response import Response
 
-from accounts.access.policy import Level
-from accounts.access.scopes import Scope
+from accounts.access.scopes import Level, Scope
 from accounts.api.history import DiffHead, DocumentHistoryViewSet
 from accounts.models.history import RevisionKind
 from accounts.routes import route

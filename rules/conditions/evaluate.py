@@ -23,7 +23,7 @@ from rules.conditions.patterns import (
     parse_network,
 )
 from rules.json_text import is_array, join_pointer, name_type, read_integer
-from tenantadmin.lib.core.work import check_work
+from tenantadmin.lib.core.serving import check_work
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rules.json_text import is_object
-from rules.lint.checks.dangling_invalidate_reference import DANGLING_INVALIDATE_REFERENCE
-from rules.lint.checks.rule_removed_still_referenced import RULE_REMOVED_STILL_REFERENCED
+from rules.lint.checks.actions import DANGLING_INVALIDATE_REFERENCE
+from rules.lint.checks.removal import RULE_REMOVED_STILL_REFERENCED
 from rules.lint.deletion import find_removed
 from rules.lint.finding import Finding, LintResult
 from rules.lint.registry import Context, select_checks

@@ -30,8 +30,7 @@ if TYPE_CHECKING:
 
     from django.db.models import Model
 
-    from accounts.access.principal import Principal
-    from accounts.access.reach import Access
+    from accounts.access.principal import Access, Principal
 
 pytestmark = pytest.mark.django_db
 

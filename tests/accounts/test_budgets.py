@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from accounts import budgets as counted
 from accounts.budgets import MeteredPieces, on_budget, require_budget, use_budget
 from accounts.limits import storage
-from accounts.routes import policies
+from accounts.routes import declared_routes
 from rules.api.markers import MarkerViewSet
 from rules.api.rules import RulesetViewSet
 from tenantadmin.lib.core.errors import RateLimited
@@ -194,7 +194,7 @@ def iterate_routes(patterns: Any) -> Iterator[URLPattern]:
 
 def test_every_operation_has_a_budget() -> None:
     declared = operations()
-    assert declared.keys() == set(policies())
+    assert declared.keys() == set(declared_routes())
     assert {one.budget for one in declared.values()} == {REQUEST, LINT, QUERY}
     # All of a caller's requests at once leave threads to the others, and files that the disk holds.
     assert [(budget.name, budget.places, budget.unread_bytes) for budget in (REQUEST, LINT, QUERY)] == [

@@ -22,8 +22,7 @@ from analytics.numbers.store import read_document
 from analytics.numbers.tables import DayTables
 from logs.columns import CACHE_STATUSES
 from logs.compaction.build import CompactedDay, compact_day
-from logs.layout import day_prefix, day_start_ms
-from logs.listing import list_day
+from logs.layout import day_prefix, day_start_ms, list_day
 from logs.models import Partition, SupersededFile
 from tenantadmin.lib.objectstore import LocalStore, ObjectStore, default_store
 from tests.analytics import oracle

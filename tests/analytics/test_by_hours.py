@@ -36,8 +36,7 @@ from analytics.published.verify import DocumentKey, verify_document
 from logs.audit import Reader
 from logs.compaction.build import compact_day
 from logs.compaction.convert import SCHEMA
-from logs.layout import HOUR_MS, day_prefix, day_start_ms, parts_prefix
-from logs.listing import list_day
+from logs.layout import HOUR_MS, day_prefix, day_start_ms, list_day, parts_prefix
 from logs.models import DayPart, Partition, PendingBuild, QuarantinedEntry, SupersededFile
 from logs.partitions import lock_part
 from logs.pending import mark_days

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 from django.urls import get_resolver
 
-from accounts.access.policy import Level
-from accounts.access.scopes import Scope
+from accounts.access.scopes import Level, Scope
 from tests.authz.callers import Caller, Stage
 from tests.authz.sending import OPERATIONS, POLICIES, REFUSED, STAFF, send
 from tests.conftest import ApiClient

@@ -10,7 +10,7 @@ import pytest
 from django.conf import settings
 from django.db import connection, transaction
 
-from accounts.access.policy import Level
+from accounts.access.scopes import Level
 from accounts.models import Membership, PermissionGrant
 from tenantadmin.lib.core.timestamps import now
 from tests.authz.callers import TARGET, Stage

@@ -18,8 +18,8 @@ from logs.api import query
 from logs.audit import Reader
 from logs.cancelling import WATCH
 from logs.models import LogRead, QueryRun
-from tenantadmin.lib.core.file_chunks import FileChunks
 from tenantadmin.lib.core.serving import UnreadBytes
+from tenantadmin.lib.http.streaming import FileChunks
 from tenantadmin.lib.objectstore import LocalStore, StoreError, default_store, open_store
 from tenantadmin.lib.objectstore.s3 import S3Store
 from tests import factories

@@ -21,10 +21,9 @@ from logs.columns import COLUMNS
 from logs.compaction import build, rows, writer
 from logs.compaction.build import CompactedDay, compact_day
 from logs.compaction.rows import PreviousBuild
-from logs.layout import day_prefix, day_start_ms
-from logs.listing import list_day
+from logs.layout import day_prefix, day_start_ms, list_day
 from tenantadmin.lib.objectstore import LocalStore, StoreError
-from tenantadmin.lib.objectstore.keys import in_batches
+from tenantadmin.lib.objectstore.storage import in_batches
 from tests.analytics import raw
 from tests.objects import read_object, save_object
 

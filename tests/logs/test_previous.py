@@ -12,8 +12,7 @@ import pytest
 from logs.compaction import rows
 from logs.compaction.convert import SCHEMA
 from logs.compaction.rows import HourState, PreviousBuild, UnusableFile, hours_to_read, read_batches
-from logs.layout import day_prefix
-from logs.listing import DayListing, describe_day
+from logs.layout import DayListing, day_prefix, describe_day
 from tenantadmin.lib.objectstore import Entry
 from tests.analytics import raw
 

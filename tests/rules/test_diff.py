@@ -10,7 +10,7 @@ import pytest
 from rules.blame import blame
 from rules.diff import diff_rules
 from tenantadmin.lib.core.rendering import dump_json
-from tenantadmin.lib.core.work import CallerGone, TooCostly, Work, working
+from tenantadmin.lib.core.serving import CallerGone, TooCostly, Work, working
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -14,7 +14,7 @@ from analytics.numbers.days import find_stale_days, rebuild_day
 from analytics.numbers.periods import find_stale_periods, rebuild_period, snapshot_days
 from analytics.numbers.state import LostRollups, mark_missing_objects
 from analytics.numbers.store import day_builds
-from logs.listing import find_tenants
+from logs.layout import find_tenants
 from logs.models import Partition
 from tenantadmin.lib.database.connections import Busy
 from tenantadmin.lib.objectstore import StoreError, default_store

@@ -45,7 +45,7 @@ def logging_config(*, level: int, is_json: bool) -> dict[str, Any]:
         "disable_existing_loggers": False,
         "filters": {
             "request_id": {"()": "tenantadmin.lib.core.request_context.RequestIdFilter"},
-            "no_outage_traceback": {"()": "tenantadmin.lib.database.outages.NoOutageTraceback"},
+            "no_outage_traceback": {"()": "tenantadmin.lib.database.connections.NoOutageTraceback"},
         },
         "formatters": {
             "json": {"()": "tenantadmin.lib.core.log_lines.JsonLine"},

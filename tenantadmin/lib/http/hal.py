@@ -84,8 +84,8 @@ def item(name: str, href: str) -> HalItem:
     return HalItem(name=name, href=href)
 
 
-def links(*, self_href: str, parent: str, items: Iterable[HalItem] = ()) -> HalLinks:
-    """Return the ``_links`` of a list. One that is streamed gets its items later."""
+def links(*, self_href: str, parent: str, items: Iterable[HalItem]) -> HalLinks:
+    """Return the ``_links`` of a list."""
     return HalLinks(self_=link(self_href), parent=link(parent), items=list(items))
 
 

@@ -35,7 +35,7 @@ from tenantadmin.lib.core.errors import (
 )
 from tenantadmin.lib.core.rendering import dump_json
 from tenantadmin.lib.core.request_context import current_request_id
-from tenantadmin.lib.database.outages import is_database_away
+from tenantadmin.lib.database.connections import is_database_away
 from tenantadmin.lib.http.health import DatabaseUnreachable
 
 if TYPE_CHECKING:

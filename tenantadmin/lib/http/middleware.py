@@ -29,13 +29,13 @@ from tenantadmin.lib.core.errors import (
     NotFound,
     PayloadTooLarge,
 )
-from tenantadmin.lib.core.hosts import client_address
 from tenantadmin.lib.core.metrics import count_request
 from tenantadmin.lib.core.rendering import dump_json
 from tenantadmin.lib.core.request_context import (
     REQUEST_ID_HEADER,
     begin_request,
     clear_description,
+    client_address,
     set_address,
 )
 from tenantadmin.lib.core.serving import REFUSAL_KEY

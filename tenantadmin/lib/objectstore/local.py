@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from django.core.files import File
 from django.core.files.storage import FileSystemStorage
 
-from tenantadmin.lib.objectstore.keys import (
+from tenantadmin.lib.objectstore.storage import (
     Entry,
     InvalidKey,
     ObjectNotFound,
+    ObjectStore,
     StoreError,
     check_key,
     check_prefix,
 )
-from tenantadmin.lib.objectstore.storage import ObjectStore
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Final
 
 from tenantadmin.lib.core.metrics import count_full_disk
 from tenantadmin.lib.core.timestamps import now
-from tenantadmin.lib.objectstore.keys import ObjectNotFound, StoreError
 from tenantadmin.lib.objectstore.local import LocalStore
+from tenantadmin.lib.objectstore.storage import ObjectNotFound, StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -13,8 +13,14 @@ from botocore.exceptions import BotoCoreError, ClientError
 from django.core.files import File
 from storages.backends.s3 import S3Storage
 
-from tenantadmin.lib.objectstore.keys import Entry, ObjectNotFound, StoreError, check_prefix, is_key
-from tenantadmin.lib.objectstore.storage import ObjectStore
+from tenantadmin.lib.objectstore.storage import (
+    Entry,
+    ObjectNotFound,
+    ObjectStore,
+    StoreError,
+    check_prefix,
+    is_key,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

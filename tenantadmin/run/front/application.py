@@ -19,8 +19,8 @@ from tenantadmin.lib.core.serving import (
     REFUSAL_KEY,
     UNREAD_KEY,
     Disconnection,
+    note_arrival,
 )
-from tenantadmin.lib.core.work import note_arrival
 from tenantadmin.run.front.answers import Delivery, ReaderGone
 from tenantadmin.run.front.bodies import BodyReceiver, BodyTooLarge
 

@@ -33,7 +33,7 @@ from accounts.models import PersonalAccessToken, Tenant
 from analytics.demo.logs import read_demo
 from analytics.demo.seed import seed_demo
 from logs.definitions import PAGE_DEFINITIONS, STATUSES
-from rules.completion import rule_words
+from rules.contract import rule_words
 from tenantadmin.lib.objectstore import default_store, storage_settings
 from tests.browser.dashboard.demo import Demo
 from tests.browser.dashboard.signing_in import sign_in

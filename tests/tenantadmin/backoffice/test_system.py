@@ -131,8 +131,7 @@ class TestServers:
 
         broker = Probes(dict.fromkeys(("queues", "beat", "workers"), fail), deadline=1)
         monkeypatch.setattr(system, "_broker", broker)
-        checks = {error: lambda: False for error in system._NAMES}
-        monkeypatch.setattr(health, "readiness", health.Readiness(checks))
+        monkeypatch.setattr(health, "readiness", health.Readiness(dict.fromkeys(system._NAMES, fail)))
         shown = show(staff, part="servers")
         assert shown.count("no answer in time") == 4
         assert "Regular jobs no run is known" in shown

@@ -11,7 +11,7 @@ import redis
 from django.db import DatabaseError, connection
 
 from tenantadmin.lib.core.log_lines import logging_config
-from tenantadmin.lib.database.outages import NoOutageTraceback, is_database_away, is_redis_away
+from tenantadmin.lib.database.connections import NoOutageTraceback, is_database_away, is_redis_away
 from tests.ports import reserved_port
 
 if TYPE_CHECKING:

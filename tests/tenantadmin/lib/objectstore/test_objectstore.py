@@ -113,7 +113,7 @@ def test_read_many_limits_the_bytes_in_memory(
             yield Entry(str(taken), size, "")
 
     sizes = [40 << 20, 20 << 20, 10 << 20, 90 << 20, *([1] * 40)]
-    monkeypatch.setattr("tenantadmin.lib.objectstore.keys.BATCH_OBJECTS", 1)
+    monkeypatch.setattr("tenantadmin.lib.objectstore.storage.BATCH_OBJECTS", 1)
     batches = WithoutRequests(bucket_name=s3_url.split("/")[2]).read_many(objects())
     in_memory = []
     for number in range(len(sizes)):
@@ -156,7 +156,7 @@ def test_listed_objects_are_read_as_they_are(store: ObjectStore) -> None:
 def test_an_object_that_is_deleted_after_the_listing_is_skipped(
     store: ObjectStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tenantadmin.lib.objectstore.keys.BATCH_OBJECTS", 50)
+    monkeypatch.setattr("tenantadmin.lib.objectstore.storage.BATCH_OBJECTS", 50)
     monkeypatch.setattr(LocalStore, "objects_per_read", 1)
     keys = [f"a/{number:03}" for number in range(200)]
     for key in keys:
