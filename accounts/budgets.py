@@ -14,7 +14,8 @@ import math
 import time
 import weakref
 from collections import Counter
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from threading import Lock
 from typing import TYPE_CHECKING, Final
@@ -31,9 +32,6 @@ from tenantadmin.lib.core.errors import RateLimited
 from tenantadmin.lib.http.budgets import BYTES_PER_SECOND
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from contextlib import ExitStack
-
     from tenantadmin.lib.http.budgets import Budget
 
 logger = logging.getLogger(__name__)

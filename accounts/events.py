@@ -9,8 +9,10 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 import logging
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
+from uuid import UUID
 
 from django.core.cache import cache
 from redis import RedisError
@@ -27,10 +29,6 @@ from tenantadmin.lib.core.request_context import (
     network_of,
 )
 from tenantadmin.lib.core.timestamps import now
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from uuid import UUID
 
 logger = logging.getLogger(__name__)
 

@@ -6,15 +6,13 @@ tests/authz/expected.py has the same table once more, by hand.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from django.urls import URLPattern, URLResolver, get_resolver, path
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from typing import TypeVar
-
     from accounts.access.scopes import Level, Scope
 
     Action = TypeVar("Action", bound=Callable[..., Any])

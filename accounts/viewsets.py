@@ -7,12 +7,14 @@ Contract: Authentication.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import replace
 from fnmatch import translate
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 from urllib.parse import unquote
+from uuid import UUID
 
 from django.conf import settings
 from django.urls import reverse
@@ -53,9 +55,6 @@ from tenantadmin.lib.http.hal import HalLinks, link
 from tenantadmin.lib.http.viewsets import ApiViewSet
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from uuid import UUID
-
     from rest_framework.authentication import BaseAuthentication
     from rest_framework.request import Request
     from rest_framework.response import Response

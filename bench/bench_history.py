@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import multiprocessing
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -22,8 +23,6 @@ from tenantadmin.lib.objectstore import LocalStore
 from tests.analytics.history.stream import as_csvlog, as_databricks, as_snowflake, make_stream
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from tests.analytics.history.stream import Sent
 
 TENANT: Final = UUID(int=1)

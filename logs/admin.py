@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from django.contrib import admin
@@ -27,8 +28,6 @@ from tenantadmin.lib.http.admin import ReadOnlyAdmin, shortened
 from tenantadmin.lib.http.admin_actions import ConfirmedAction, with_confirmation
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from django.db.models import QuerySet
     from django.http import HttpRequest
 

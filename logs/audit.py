@@ -6,6 +6,7 @@ import hashlib
 from dataclasses import dataclass
 from threading import Lock
 from typing import TYPE_CHECKING, Final
+from uuid import UUID
 
 from django.db import connection
 
@@ -17,8 +18,6 @@ from tenantadmin.lib.core.request_context import current_request_id
 from tenantadmin.lib.database.months import ensure_month
 
 if TYPE_CHECKING:
-    from uuid import UUID
-
     from logs.sql.protocol import QueryResult
 
 _FIELDS: Final = [field.attname for field in QueryRun._meta.concrete_fields if not field.primary_key]

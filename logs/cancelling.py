@@ -9,9 +9,11 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
+from uuid import UUID
 
 from django.core.cache import cache
 from django.db import Error, connection
@@ -23,9 +25,6 @@ from tenantadmin.lib.core.errors import NotFound, ServiceBusy
 from tenantadmin.lib.core.timestamps import now
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from uuid import UUID
-
     from logs.audit import QueryAudit
     from logs.sql.protocol import Cancellation
 

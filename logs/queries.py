@@ -6,8 +6,10 @@ import json
 import re
 import threading
 import time
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
+from uuid import UUID
 
 from django.conf import settings
 
@@ -27,17 +29,12 @@ from tenantadmin.lib.core.serving import Disconnection
 from tenantadmin.lib.objectstore import ObjectNotFound
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from uuid import UUID
-
     from logs.sql.protocol import Engine, Limits, LogSource, QueryResult
     from tenantadmin.lib.objectstore import ObjectStore
 
 _PARAMETER: Final = r"\{\{\s*([A-Za-z]\w{0,39})\s*\}\}"
 
-
 _PARAMETERS: Final = re.compile(_PARAMETER, re.ASCII)
-
 
 #: The parts of a statement, as DuckDB's lexer cuts it. An unclosed quote or comment lasts to the end.
 _PARTS: Final = re.compile(
@@ -152,9 +149,7 @@ def _end_of_comment(statement: str, at: int) -> int:
 #: How often a query is tried while its days are being built again.
 _ATTEMPTS: Final = 2
 
-
 _engine_lock = threading.Lock()
-
 
 _engine: Engine | None = None
 

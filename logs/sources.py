@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
+from uuid import UUID
 
 from cachetools import LRUCache
 from django.conf import settings
@@ -15,9 +17,6 @@ from logs.sql.source import make_source
 from tenantadmin.lib.objectstore.local_copies import LocalCopies
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from uuid import UUID
-
     from logs.sql.protocol import LogSource
     from tenantadmin.lib.objectstore import ObjectStore
 

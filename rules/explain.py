@@ -5,6 +5,7 @@ Contract: "Cache rules (ruleset)". Imports no Django.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from heapq import nsmallest
@@ -22,8 +23,6 @@ from tenantadmin.lib.core.structs import Count, JsonStruct, free_form
 from tenantadmin.lib.core.timestamps import Timestamp
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
     from rules.conditions.evaluate import ConditionTrace, Request
     from rules.language import Rule
     from rules.match import Decision

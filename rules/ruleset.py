@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, Final
 from uuid import UUID
@@ -33,9 +34,6 @@ from tenantadmin.lib.core.structs import Count, JsonStruct
 from tenantadmin.lib.core.timestamps import Timestamp
 
 if TYPE_CHECKING:
-    import datetime as dt
-    from collections.abc import Mapping
-
     from accounts.models import Tenant
 
 

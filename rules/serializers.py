@@ -117,9 +117,7 @@ class BlameParameters(StrictSerializer):
 
 _MARKER_ID = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,199}\Z"
 
-
 _RULE_ID = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}\Z"
-
 
 #: In bytes of UTF-8.
 _MAX_STATEMENT = 64 << 10

@@ -7,8 +7,9 @@ import os
 import re
 import urllib.error
 import urllib.request
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import psycopg
 import redis
@@ -18,9 +19,6 @@ from django.core import checks, mail
 from tenantadmin.lib.http.health import ask_database, ask_redis, ask_store
 from tenantadmin.lib.objectstore import StoreError
 from tenantadmin.settings import env
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _SECONDS: Final = 5
 #: A variable whose name is this similar to a known name is a misspelt one.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
@@ -32,8 +33,6 @@ from tenantadmin.lib.http.schema import NOT_MODIFIED
 from tenantadmin.lib.http.viewsets import operation
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
     from django.http import HttpRequest
     from django.http.response import HttpResponseBase
     from django.utils.safestring import SafeString
@@ -60,7 +59,6 @@ GUIDES: Final[Mapping[str, str]] = {
     "clients": "Clients",
     "pipelines": "Pipelines",
 }
-
 
 #: The content policy refuses images of other hosts, and the pictures of the guides are not served.
 _MARKDOWN: Final = MarkdownIt("js-default").disable("image")

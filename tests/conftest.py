@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,8 +24,6 @@ from tests.rights_guard import require_readers
 from tests.worlds import WorldCopier
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from django.test.client import _MonkeyPatchedWSGIResponse as Answer
     from pytest_django.plugin import DjangoDbBlocker
 

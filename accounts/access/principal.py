@@ -7,9 +7,11 @@ agree.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
+from uuid import UUID
 
 from django.db.models import Q
 
@@ -26,10 +28,6 @@ from accounts.access.scopes import (
     Scope,
 )
 from accounts.models.users import PrimaryRole
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from uuid import UUID
 
 WILDCARD: Final = "*"
 NO_SCOPES: Final[frozenset[Scope]] = frozenset()

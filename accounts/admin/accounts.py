@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import datetime as dt
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, ClassVar, Final
+from uuid import UUID
 
 from django import forms
 from django.db.models import Count, F, Func, IntegerField, OuterRef, Q, Subquery
@@ -28,10 +31,6 @@ from tenantadmin.lib.core import formats
 from tenantadmin.lib.core.formats import count
 
 if TYPE_CHECKING:
-    import datetime as dt
-    from collections.abc import Iterator, Mapping, Sequence
-    from uuid import UUID
-
     from django.db.models import QuerySet
     from django.http import HttpResponse
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from django.conf import settings
@@ -24,8 +25,6 @@ from accounts.users import delete_user, sole_ownerships
 from tenantadmin.lib.http.admin_actions import ConfirmedAction, Refused, with_confirmation
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from django.db.models import QuerySet
     from django.http import HttpRequest
 

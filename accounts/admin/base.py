@@ -5,8 +5,10 @@ docs/contributing.md has the recipe for a page.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, cast
+from uuid import UUID
 
 from allauth.account.adapter import get_adapter
 from allauth.account.internal.flows.reauthentication import STATE_SESSION_KEY, is_reauthentication_required
@@ -34,9 +36,6 @@ from tenantadmin.lib.core.request_context import MAX_REASON, REASON_HELP, acting
 from tenantadmin.lib.http.formats import with_moments
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from uuid import UUID
-
     from django.http import HttpRequest
     from django.http.response import HttpResponseBase
     from django.urls import URLPattern

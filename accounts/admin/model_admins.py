@@ -6,6 +6,7 @@ Staff search and read rows. Their actions, such as revoking and verifying, call 
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from django.contrib import admin
@@ -54,8 +55,6 @@ from tenantadmin.lib.http.admin import ReadOnlyAdmin, ReadOnlyInline, WordFilter
 from tenantadmin.lib.http.admin_actions import revocation
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from django.db.models import Field, QuerySet
     from django.http import HttpRequest
 

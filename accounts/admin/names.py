@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar
 from uuid import UUID
@@ -20,8 +21,6 @@ from tenantadmin.lib.http.admin import ReadOnlyAdmin
 from tenantadmin.lib.http.admin_lists import MAX_RELATED
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-
     from django.http import HttpRequest
     from django.utils.safestring import SafeString
 

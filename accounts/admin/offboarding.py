@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 from uuid import UUID
@@ -35,9 +37,6 @@ from tenantadmin.lib.core.timestamps import now
 from tenantadmin.lib.http.admin_actions import Refused
 
 if TYPE_CHECKING:
-    import datetime as dt
-    from collections.abc import Collection, Iterable, Mapping
-
     from django.http import HttpResponse
 
     from accounts.models import Tenant

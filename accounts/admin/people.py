@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Final
+from uuid import UUID
 
 from allauth.mfa.models import Authenticator
 from django import forms
@@ -36,9 +38,6 @@ from tenantadmin.lib.core.errors import NotFound
 from tenantadmin.lib.http.admin_actions import FROM_RECORD, TO_PAGE, is_offered
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from uuid import UUID
-
     from django.http import HttpRequest, HttpResponse
 
     from accounts.admin.base import Trail

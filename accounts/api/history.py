@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import datetime as dt
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final
+from uuid import UUID
 
 import msgspec
 from django.db.models import Q
@@ -53,10 +56,6 @@ from tenantadmin.lib.http.streaming import stream_csv
 from tenantadmin.lib.http.viewsets import operation
 
 if TYPE_CHECKING:
-    import datetime as dt
-    from collections.abc import Mapping, Sequence
-    from uuid import UUID
-
     from django.http import HttpResponseBase
     from rest_framework.request import Request
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
+from uuid import UUID
 
 import msgspec
 from drf_spectacular.utils import OpenApiExample
@@ -35,8 +36,6 @@ from tenantadmin.lib.http.schema import refusal
 from tenantadmin.lib.http.viewsets import operation
 
 if TYPE_CHECKING:
-    from uuid import UUID
-
     from rest_framework.request import Request
 
 

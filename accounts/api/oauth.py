@@ -5,6 +5,7 @@ Logging out ends a long-lived credential, in the style of RFC 7009.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn
 
 import msgspec
@@ -39,8 +40,6 @@ from tenantadmin.lib.http.serializers import unknown_name_message
 from tenantadmin.lib.http.viewsets import operation
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from rest_framework.request import Request
 
 

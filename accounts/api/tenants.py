@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Annotated
 from uuid import UUID
 
@@ -62,8 +63,6 @@ from tenantadmin.lib.http.streaming import compress, stream_links
 from tenantadmin.lib.http.viewsets import operation
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     from django.http import StreamingHttpResponse
     from django.http.response import HttpResponseBase
     from rest_framework.request import Request

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import Any, Protocol, Self, TypeVar
 
 from django.contrib.postgres.search import SearchVector
 from django.db import models
 from django.db.models import CharField, F, Func, Q, Value
 
 from tenantadmin.lib.core.timestamps import now
-
-if TYPE_CHECKING:
-    from typing import Self
 
 
 class Access(Protocol):

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import datetime as dt
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.contrib import admin
@@ -43,9 +45,6 @@ from tenantadmin.lib.core.timestamps import now
 from tenantadmin.lib.http.admin import ReadOnlyAdmin, shortened
 
 if TYPE_CHECKING:
-    import datetime as dt
-    from collections.abc import Callable, Mapping, Sequence
-
     from django.db.models import Field, Model, Q, QuerySet
     from django.http import HttpRequest
 

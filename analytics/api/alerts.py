@@ -4,8 +4,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated, Any, Final
+from uuid import UUID
 
 import msgspec
 from django.conf import settings
@@ -68,9 +70,6 @@ from tenantadmin.lib.http.serializers import (
 from tenantadmin.lib.http.viewsets import operation
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from uuid import UUID
-
     from rest_framework.request import Request
 
     from analytics.models import Alert, AlertDelivery

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from uuid import UUID
 
 from django.urls import reverse
 from rest_framework.response import Response
@@ -29,8 +30,6 @@ from tenantadmin.lib.http.serializers import StrictSerializer, StrictUuidField
 from tenantadmin.lib.http.viewsets import operation
 
 if TYPE_CHECKING:
-    from uuid import UUID
-
     from rest_framework.request import Request
 
 

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, get_args
+from uuid import UUID
 
 from django.urls import reverse
 from drf_spectacular.utils import OpenApiExample
@@ -75,8 +76,6 @@ from tenantadmin.lib.http.viewsets import operation
 from tenantadmin.lib.objectstore import default_store
 
 if TYPE_CHECKING:
-    from uuid import UUID
-
     from rest_framework.request import Request
 
 

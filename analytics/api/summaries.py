@@ -5,8 +5,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import date
 from typing import IO, TYPE_CHECKING, Any, Final
+from uuid import UUID
 
 from django.http import HttpResponseBase, StreamingHttpResponse
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter
@@ -45,9 +47,6 @@ from tenantadmin.lib.http.viewsets import operation
 from tenantadmin.lib.objectstore import default_store
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from uuid import UUID
-
     from rest_framework.request import Request
 
 

@@ -6,6 +6,7 @@ They have a history, what happened in it, and new hours as time goes on.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
@@ -53,8 +54,6 @@ from rules.write import write_ruleset
 from tenantadmin.lib.core.timestamps import from_epoch_ms, now
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
     from tenantadmin.lib.objectstore import ObjectStore
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from pathlib import Path
@@ -51,8 +52,6 @@ from tenantadmin.lib.objectstore import ObjectNotFound, ObjectStore
 from tosapp.publishing import active_terms, publish
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
     from accounts.models.billing import Plan
 
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from time import monotonic
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from uuid import UUID, uuid4
 
 import duckdb
@@ -39,10 +40,6 @@ from tenantadmin.lib.core.timestamps import days_before, epoch_ms, now
 from tenantadmin.lib.database.connections import Busy, build_lock
 from tenantadmin.lib.jobs import outbox
 from tenantadmin.lib.objectstore import ObjectStore, StoreError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
 
 logger = logging.getLogger(__name__)
 

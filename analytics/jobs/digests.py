@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import hashlib
 import logging
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from datetime import UTC, date, datetime, time, timedelta
 from time import monotonic
 from typing import TYPE_CHECKING, Annotated, Any, Final
+from uuid import UUID
 
 import duckdb
 from django.conf import settings
@@ -50,9 +52,6 @@ from tenantadmin.lib.database.connections import build_lock
 from tenantadmin.lib.objectstore import ObjectStore, StoreError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from uuid import UUID
-
     from django.db.models import QuerySet
 
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from logs.layout import HOUR_MS
 from tenantadmin.lib.core.formats import money_between
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 
 def show_range(bounds: Mapping[str, Any], *, form: str = "") -> str:

@@ -7,8 +7,10 @@ build may be killed at any point and run again.
 from __future__ import annotations
 
 import uuid
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import date
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from django.conf import settings
@@ -62,9 +64,6 @@ from logs.pending import finish_day, mark_days, read_mark
 from tenantadmin.lib.core.timestamps import now
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
     from tenantadmin.lib.objectstore import ObjectStore
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, Final
@@ -21,8 +22,6 @@ from analytics.replay.load import AT_A_TIME, STATUS_TYPE, as_column, fill_table,
 from analytics.replay.rules import decide_shapes, make_placed, make_varied
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from duckdb import DuckDBPyConnection
 
     from analytics.replay.load import Gateway, Marker, Ruleset

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import date, datetime, time
 from typing import TYPE_CHECKING, Annotated, Any, Final, Self
+from uuid import UUID
 
 from django.db.models import Sum
 from msgspec import Meta
@@ -17,8 +18,6 @@ from tenantadmin.lib.core.structs import JsonStruct
 from tenantadmin.lib.core.timestamps import days_before, epoch_ms, format_timestamp, from_epoch_ms
 
 if TYPE_CHECKING:
-    from uuid import UUID
-
     from logs.audit import Reader
     from tenantadmin.lib.objectstore import ObjectStore
 

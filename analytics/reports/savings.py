@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import threading
 from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from fractions import Fraction
 from itertools import dropwhile
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias, get_args
+from uuid import UUID
 
 import duckdb
 from django.conf import settings
@@ -48,9 +50,6 @@ from tenantadmin.lib.core.timestamps import days_before
 from tenantadmin.lib.objectstore import ObjectStore, StoreError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-    from uuid import UUID
-
     from analytics.reports.activity import ActivityTotal
     from logs.audit import Reader
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import date
 from typing import TYPE_CHECKING, Any, Final
 
 from accounts.tenants.pricing import Pricing
@@ -14,9 +16,6 @@ from logs.sql.view import LogView
 from rules.tables.warehouse import ANY_TABLES, WarehouseTables
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from datetime import date
-
     from duckdb import DuckDBPyConnection
 
     from tenantadmin.lib.objectstore import ObjectStore

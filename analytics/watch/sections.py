@@ -6,7 +6,9 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import date
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import msgspec
@@ -47,9 +49,6 @@ from tenantadmin.lib.core.structs import JsonStruct
 from tenantadmin.lib.core.timestamps import days_before
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from datetime import date
-
     from analytics.watch.reading import DigestLog
 
 
@@ -267,7 +266,6 @@ def _money_sql(pricing: Pricing) -> str:
 
 #: A day that is always billed whole costs the same with and without the cache.
 _BILLED: Final = {"suspending": "awakeMs", "busy": "busyMs", "always-on": "0"}
-
 
 _MOST_RECOMMENDATIONS: Final = 3
 

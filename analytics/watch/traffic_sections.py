@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from datetime import date
 from math import sqrt
 from operator import itemgetter
@@ -39,8 +40,6 @@ from logs.quoting import quote_value
 from tenantadmin.lib.core.timestamps import days_before
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from analytics.watch.reading import DigestLog
 
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import logging
 import math
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor, Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack
+from datetime import datetime
 from html import escape
 from threading import Event, Lock
 from typing import TYPE_CHECKING, Annotated, Any, Final
 from urllib.parse import urlsplit
+from uuid import UUID
 
 from django.conf import settings
 from django.db import transaction
@@ -45,11 +48,6 @@ from tenantadmin.lib.jobs import outbox
 from tenantadmin.lib.jobs.outbox import MAIL, WEB, Kind, Parcel, Skipped
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from concurrent.futures import Executor
-    from datetime import datetime
-    from uuid import UUID
-
     from analytics.models import Alert, AlertFiring
     from tenantadmin.lib.core.outgoing import Answer
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from logs.sql.protocol import DayFiles, LogSource
@@ -9,8 +10,6 @@ from tenantadmin.lib.objectstore import LocalStore
 from tenantadmin.lib.objectstore.storage import check_key
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from tenantadmin.lib.objectstore import ObjectStore
     from tenantadmin.lib.objectstore.local_copies import LocalCopies
 

@@ -10,15 +10,12 @@ import signal
 import socket
 import ssl
 import sys
+from collections.abc import Sequence
 from functools import partial
 from ipaddress import ip_address
-from typing import TYPE_CHECKING
 
 import django
 import psycopg
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 def main(arguments: Sequence[str]) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
@@ -29,9 +30,6 @@ from tenantadmin.lib.http.budgets import QUERY, REQUEST
 from tenantadmin.lib.objectstore import default_store
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from contextlib import ExitStack
-
     from accounts.access.principal import Claims
     from logs.sql.protocol import QueryResult
     from tenantadmin.lib.core.serving import Disconnection

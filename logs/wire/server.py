@@ -12,8 +12,10 @@ import hmac
 import logging
 import secrets
 import socket
+import ssl
 import struct
 from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
@@ -33,9 +35,6 @@ from tenantadmin.lib.core.request_context import network_of
 from tenantadmin.lib.http.budgets import REQUEST
 
 if TYPE_CHECKING:
-    import ssl
-    from collections.abc import Callable, Mapping, Sequence
-
     from django.db.backends.base.base import BaseDatabaseWrapper
 
     from logs.wire.catalog import Catalog

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
+from uuid import UUID
 
 import msgspec
 from django.urls import reverse
@@ -32,8 +33,6 @@ from tenantadmin.lib.http.hal import ItemList, PageLinks, hrefs, item, page_link
 from tenantadmin.lib.http.viewsets import operation
 
 if TYPE_CHECKING:
-    from uuid import UUID
-
     from rest_framework.request import Request
 
 _MAX_ENTRIES: Final = 1000

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any
+from uuid import UUID
 
 import msgspec
 from django.db import transaction
@@ -57,9 +59,6 @@ from tenantadmin.lib.http.streaming import stream_documents
 from tenantadmin.lib.http.viewsets import operation
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from uuid import UUID
-
     from django.http.response import HttpResponseBase
     from rest_framework.request import Request
 

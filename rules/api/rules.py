@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
+from uuid import UUID
 
 import msgspec
 from django.http import HttpResponse
@@ -37,9 +39,6 @@ from tenantadmin.lib.http.schema import ERROR_REF, NOT_MODIFIED, STALE
 from tenantadmin.lib.http.viewsets import operation
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from uuid import UUID
-
     from rest_framework.request import Request
 
 _RULESET = OpenApiExample(

@@ -6,6 +6,7 @@ of findings, each with its checks.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from time import thread_time
@@ -17,8 +18,6 @@ from rules.lint.spelling import Suggester
 from tenantadmin.lib.core.serving import check_work
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
     from rules.json_text import Path
 
 

@@ -5,6 +5,7 @@ Contract: "Tenants and configuration", rules 2 and 4. Validate only runs :func:`
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 from rules.json_text import is_object
@@ -17,8 +18,6 @@ from rules.lint.runner import ANY_TENANT, lint_ruleset
 from rules.tables.warehouse import ANY_TABLES, WarehouseTables
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
-
     from rules.json_text import JsonObject
     from rules.language import CachingDefaults
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 import re
 import threading
 import time
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from typing import Final
 
 #: All characters except printable ASCII. Many of them are printable, too.
 _NOT_ASCII: Final = re.compile(r"[^ -~]")

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import gc
 import uuid
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from django.conf import settings
@@ -28,11 +30,6 @@ from tenantadmin.urls import urlpatterns
 from tests import factories
 from tests.conftest import ApiClient
 from tests.streams import body_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
 
 pytestmark = pytest.mark.django_db
 

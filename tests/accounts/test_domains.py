@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import socket
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from celery.exceptions import Retry
@@ -19,9 +20,6 @@ from tests import factories
 from tests.accounts.support import configure
 from tests.conftest import ApiClient
 from tests.streams import body_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 pytestmark = pytest.mark.django_db
 

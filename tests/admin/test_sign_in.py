@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 import uuid
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlencode
 
@@ -24,8 +25,6 @@ from tests.accounts.issuer import Issuer, running_issuer
 from tests.admin.staff import PASSWORD, act, add_totp, by_password, code_of, prove_factor
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from django.test.client import _MonkeyPatchedWSGIResponse as Answer
 
 

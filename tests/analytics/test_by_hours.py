@@ -8,6 +8,8 @@ import re
 import shutil
 import tempfile
 import time
+from collections.abc import Callable, Mapping
+from datetime import date
 from pathlib import Path
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Any
@@ -50,9 +52,6 @@ from tests.analytics.workers import Child
 from tests.objects import read_object, save_object
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from datetime import date
-
     from tests.factories import World
 
 pytestmark = pytest.mark.django_db

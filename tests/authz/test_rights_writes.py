@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,8 +19,6 @@ from tests.authz.sending import OPERATIONS, POLICIES, send
 from tests.rights_guard import READERS, require_readers, rights_written
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from tests.authz.sending import Operation
 
 pytestmark = pytest.mark.django_db

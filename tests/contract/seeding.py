@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from django.core.cache import cache
 from django.core.management import call_command
@@ -29,9 +30,6 @@ from tests import factories
 from tests.conftest import ApiClient
 from tests.objects import save_entries
 from tosapp.publishing import publish
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 DAY: Final = date(2026, 3, 1)
 TERMS: Final = "# Terms\n\nBe kind.\n"

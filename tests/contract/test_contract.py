@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,8 +22,6 @@ from tenantadmin.lib.http.published_contract import make_contract, published_con
 from tests.operations import routes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from tests.conftest import ApiClient
 
 

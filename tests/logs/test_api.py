@@ -7,6 +7,7 @@ import io
 import json
 import tracemalloc
 import uuid
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
 import pytest
@@ -28,8 +29,6 @@ from tests.objects import save_object, use_store
 from tests.s3 import s3_endpoint, s3_url  # noqa: F401  # fixtures
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tests.factories import World
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -28,8 +29,6 @@ from tests.analytics import raw
 from tests.objects import read_object, save_object
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
-
     from tenantadmin.lib.objectstore import Batch, Entry
 
 TENANT = UUID("11111111-2222-4333-8444-555555555555")

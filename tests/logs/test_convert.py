@@ -6,6 +6,7 @@ Contract: "Query log entry and ``proxy_logs``".
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -28,8 +29,6 @@ from tenantadmin.lib.objectstore.storage import in_batches
 from tests.analytics import raw
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     from tenantadmin.lib.objectstore import Batch
 
 

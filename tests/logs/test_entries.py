@@ -34,7 +34,6 @@ VALID: dict[SqlType, list[Any]] = {
     SqlType.BOOLEAN: [True, False],
 }
 
-
 TYPED_COLUMNS = [column for column in COLUMNS if not column.json_text]
 
 

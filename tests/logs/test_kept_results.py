@@ -8,6 +8,7 @@ from dataclasses import replace
 from datetime import date
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 import pytest
 from cachetools import TTLCache
@@ -30,8 +31,6 @@ from tests.conftest import ApiClient
 from tests.objects import save_object
 
 if TYPE_CHECKING:
-    from uuid import UUID
-
     from tests.factories import World
 
 FIRST, SECOND, THIRD = (date(2026, 3, day) for day in (1, 2, 3))

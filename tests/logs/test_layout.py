@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import date
-from typing import TYPE_CHECKING
+from pathlib import Path
 from uuid import UUID
 
 import pytest
@@ -11,10 +11,6 @@ import pytest
 from logs.layout import RawKey, day_start_ms, find_days, find_tenants, list_day, parse_raw_key
 from tenantadmin.lib.objectstore import LocalStore
 from tests.objects import save_object
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
 
 TENANT = UUID("11111111-2222-4333-8444-555555555555")
 DAY = date(2026, 3, 1)

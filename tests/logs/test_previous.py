@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from pathlib import Path
 from uuid import UUID
 
 import pyarrow as pa
@@ -15,10 +16,6 @@ from logs.compaction.rows import HourState, PreviousBuild, UnusableFile, hours_t
 from logs.layout import DayListing, day_prefix, describe_day
 from tenantadmin.lib.objectstore import Entry
 from tests.analytics import raw
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
 
 TENANT = UUID(int=1)
 DAY = raw.DAYS[1]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import socket
 import threading
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,8 +17,6 @@ from tenantadmin.lib.http.published_contract import published_contract
 from tests.objects import use_store
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tests.conftest import ApiClient
 
 #: Django checks the database connection in every request.

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import difflib
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
@@ -30,9 +32,6 @@ from tosapp.models import Acknowledgement
 from tosapp.publishing import HASH, Terms, active_terms, publish, require_terms
 
 if TYPE_CHECKING:
-    import datetime as dt
-    from collections.abc import Iterator, Mapping, Sequence
-
     from django.http import HttpRequest, HttpResponse
     from django.http.response import HttpResponseBase
     from django.utils.safestring import SafeString

@@ -5,10 +5,11 @@ from __future__ import annotations
 import argparse
 import os
 import secrets
+from collections.abc import Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from io import StringIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from django.conf import settings
 from django.core.management import call_command
@@ -32,9 +33,6 @@ from tenantadmin.lib.core.formats import percent
 from tenantadmin.lib.core.rendering import dump_json
 from tenantadmin.lib.objectstore import StoreError, default_store
 from tenantadmin.lib.terminal import visible
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 _KEY_BYTES: Final = 32
 _MAX_NAME: Final = 100

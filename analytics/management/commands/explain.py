@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
+from argparse import ArgumentParser
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -16,9 +18,6 @@ from tenantadmin.lib.objectstore import default_store
 from tenantadmin.lib.terminal import visible
 
 if TYPE_CHECKING:
-    import datetime as dt
-    from argparse import ArgumentParser
-
     from tenantadmin.lib.core.errors import ApiError
 
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from argparse import ArgumentParser
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from datetime import date
 from typing import TYPE_CHECKING, Any, Final
+from uuid import UUID
 
 from django.core.management.base import BaseCommand, CommandError
 from django.db import InterfaceError, OperationalError
@@ -21,11 +25,6 @@ from tenantadmin.lib.objectstore import StoreError, default_store
 from tenantadmin.lib.terminal import visible
 
 if TYPE_CHECKING:
-    from argparse import ArgumentParser
-    from collections.abc import Iterator, Sequence
-    from datetime import date
-    from uuid import UUID
-
     from rich.progress import Progress, TaskID
 
     from analytics.numbers.merged import DayBuild

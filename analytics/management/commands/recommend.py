@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from argparse import ArgumentParser
+from typing import Any
+from uuid import UUID
 
 from django.core.management.base import CommandError
 from rich.table import Table
@@ -25,10 +27,6 @@ from tenantadmin.lib.core.formats import money_between, percent
 from tenantadmin.lib.core.rendering import dump_json
 from tenantadmin.lib.objectstore import default_store
 from tenantadmin.lib.terminal import visible
-
-if TYPE_CHECKING:
-    from argparse import ArgumentParser
-    from uuid import UUID
 
 
 class Command(OperatorCommand):

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from argparse import ArgumentParser
+from datetime import date
 from json import loads
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+from uuid import UUID
 
 from django.core.management.base import CommandError
 from rich.table import Table
@@ -23,11 +26,6 @@ from tenantadmin.lib.core.rendering import dump_json
 from tenantadmin.lib.database.connections import Busy
 from tenantadmin.lib.objectstore import default_store
 from tenantadmin.lib.terminal import visible
-
-if TYPE_CHECKING:
-    from argparse import ArgumentParser
-    from datetime import date
-    from uuid import UUID
 
 
 class Command(OperatorCommand):

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Final
+from argparse import ArgumentParser
+from datetime import date
+from typing import Any, Final
+from uuid import UUID
 
 from rich.table import Table
 
@@ -15,11 +18,6 @@ from logs.management.operators import OperatorCommand
 from tenantadmin.lib.core.formats import percent
 from tenantadmin.lib.objectstore import default_store
 from tenantadmin.lib.terminal import visible
-
-if TYPE_CHECKING:
-    from argparse import ArgumentParser
-    from datetime import date
-    from uuid import UUID
 
 _PARTS: Final = ("withCache", "without", "saved")
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from argparse import ArgumentParser
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
@@ -14,10 +16,6 @@ from analytics.demo.seed import DemoUsersMissing, Step, continue_demo, demo_file
 from analytics.management.printing import progress_bar
 from tenantadmin.lib.core.errors import ApiError
 from tenantadmin.lib.objectstore import StoreError, default_store
-
-if TYPE_CHECKING:
-    from argparse import ArgumentParser
-    from collections.abc import Iterator
 
 
 class Command(BaseCommand):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from argparse import ArgumentParser
+from typing import Any, Final
+from uuid import UUID
 
 from django.core.management.base import CommandError
 
@@ -20,10 +22,6 @@ from logs.management.operators import OperatorCommand
 from tenantadmin.lib.core.errors import ApiError
 from tenantadmin.lib.objectstore import default_store
 from tenantadmin.lib.terminal import visible
-
-if TYPE_CHECKING:
-    from argparse import ArgumentParser
-    from uuid import UUID
 
 #: The most differences of one document that are printed.
 _SHOWN: Final = 20

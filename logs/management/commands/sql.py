@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+from argparse import ArgumentParser
+from collections.abc import Iterator, Sequence
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final
+from uuid import UUID
 
 from rich.cells import cell_len
 from rich.console import Console
@@ -16,14 +19,9 @@ from tenantadmin.lib.objectstore import default_store
 from tenantadmin.lib.terminal import visible
 
 if TYPE_CHECKING:
-    from argparse import ArgumentParser
-    from collections.abc import Iterator, Sequence
-    from uuid import UUID
-
     from logs.sql.protocol import QueryResult
 
 _NULL: Final = ("NULL", "dim")
-
 
 #: Width of a table's column besides its text: a line, and a space on either side.
 _COLUMN_BORDER: Final = 3

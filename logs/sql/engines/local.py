@@ -14,6 +14,7 @@ import os
 import threading
 import time
 from collections import Counter, deque
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
@@ -44,8 +45,6 @@ from logs.sql.protocol import (
 from logs.sql.refusals import Refusal, with_position
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from logs.sql.options import SqlOptions
     from logs.sql.protocol import Cancellation
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING
 
 from rules.json_text import read_integer, show_text, show_value
 from rules.language import RULE_FIELDS, VARY_COLUMNS, Action
@@ -13,9 +13,6 @@ from rules.lint.nodes import RuleList, RuleNode, ValidRule
 from rules.lint.registry import Context, Problem, declare
 from rules.lint.sharing import find_shared
 from rules.lint.spelling import ask_nearest
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 DANGLING_INVALIDATE_REFERENCE = declare(
     "dangling-invalidate-reference",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from rules.conditions.keys import (
@@ -23,8 +24,6 @@ from rules.lint.registry import Context, Problem, declare
 from rules.lint.spelling import ask_nearest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from rules.json_text import Path
 
 UNKNOWN_CONDITION_KEY = declare(

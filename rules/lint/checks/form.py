@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from rules.conditions.keys import IGNORE_CASE, Kind, Operator, describe_shape, find_wrong_elements
@@ -24,8 +25,6 @@ from rules.lint.registry import Context, Problem, declare
 from rules.lint.spelling import ask_nearest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from rules.json_text import Path
 
 UNKNOWN_PROPERTY = declare(

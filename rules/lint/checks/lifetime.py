@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator
+from typing import Final
 
 from rules.language import Action
 from rules.lint.finding import Severity
 from rules.lint.nodes import RuleNode
 from rules.lint.registry import Context, Problem, declare
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 CACHE_DISABLED = declare(
     "cache-disabled",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Final
@@ -21,8 +22,6 @@ from rules.lint.spelling import MAX_NAMED, ask_nearest, find_other_spellings
 from rules.tables.names import Likeness
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from rules.conditions.normal import Conjunction, Literal
     from rules.json_text import Path
     from rules.lint.spelling import OtherSpellings

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import islice
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from rules.json_text import show_text
 from rules.lint.deletion import RemovedRule
 from rules.lint.finding import Severity
 from rules.lint.registry import Context, Problem, declare
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 RULE_REMOVED_STILL_REFERENCED = declare(
     "rule-removed-still-referenced",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator
+from typing import Final
 
 from rules.conditions.implication import implies, without_presence
 from rules.conditions.keys import CONDITION_KEYS, Operator
@@ -14,9 +15,6 @@ from rules.language import Action
 from rules.lint.finding import Severity
 from rules.lint.nodes import RuleNode, ValidRule
 from rules.lint.registry import Context, Problem, declare
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 SHARED_ACROSS_USERS = declare(
     "shared-across-users",

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import datetime as dt
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Final
+from uuid import UUID
 
 from accounts.models.events import EventKind
 from accounts.models.history import RevisionKind
@@ -12,10 +15,6 @@ from logs.audit import REQUEST_KEY, REQUESTS_KEY
 from tenantadmin.lib.core import formats
 
 if TYPE_CHECKING:
-    import datetime as dt
-    from collections.abc import Callable, Mapping
-    from uuid import UUID
-
     from accounts.models import Event, Revision
     from logs.models import LogRead
 

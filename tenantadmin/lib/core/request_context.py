@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import re
 import uuid
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import lru_cache
@@ -14,8 +15,6 @@ from typing import TYPE_CHECKING, Final
 from django.conf import settings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from django.http import HttpRequest
 
 REQUEST_ID_HEADER: Final = "X-Request-Id"

@@ -8,15 +8,13 @@ from __future__ import annotations
 import math
 import threading
 from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from time import monotonic, sleep, thread_time
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from tenantadmin.lib.core.errors import BadRequest, RequestTimeout
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
 
 #: Keys of the WSGI environment: the request's `Disconnection`, the `ApiError` to answer if the body did not
 #: arrive, the `UnreadBytes` of the process, and the caller, whom Django names.

@@ -5,16 +5,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TypeAlias, dataclass_transform
+from typing import Annotated, Any, ClassVar, Self, TypeAlias, dataclass_transform
 
 import msgspec
 from msgspec import Meta
 
 from tenantadmin.lib.core.timestamps import format_timestamp
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 
 class _KeywordsOnly(msgspec.StructMeta):

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
+from uuid import UUID
 
 import psycopg
 import redis
@@ -18,10 +20,6 @@ from psycopg.errors import UndefinedTable
 from tenantadmin.lib.database.plans import retry_after_migration
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from contextlib import AbstractContextManager
-    from uuid import UUID
-
     from django.db.backends.base.base import BaseDatabaseWrapper
 
 #: How much longer this process waits than the server should take.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,8 +20,6 @@ from tenantadmin.lib.core.request_context import MAX_REASON, REASON_HELP, acting
 from tenantadmin.lib.http.formats import with_moments
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from django.db.models import QuerySet
     from django.http import HttpRequest, HttpResponse
 

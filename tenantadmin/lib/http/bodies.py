@@ -8,6 +8,7 @@ from __future__ import annotations
 import codecs
 import json
 import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import IO, TYPE_CHECKING, Any, Final, NoReturn
 
 from django.http.request import MediaType
@@ -20,8 +21,6 @@ from tenantadmin.lib.core.json_lines import JsonFault, read_lines
 from tenantadmin.lib.core.rendering import dump_json
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
     from rest_framework.request import Request
 
 #: No document of the contract is nested deeper, and Python's recursion is limited.

@@ -6,12 +6,9 @@ Every operation has one.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
+from typing import Final
 
 #: Bytes of unread answers in the files of one process. From the first figure on, the requests of a caller are
 #: refused, but those under way may add more. From the second (for one caller) or the third (for all), a

@@ -48,7 +48,6 @@ _PLAIN_MESSAGES: Final = {
     "null": "Null is not allowed here: give a value, or leave the member out if it is optional.",
 }
 
-
 logger = logging.getLogger(__name__)
 
 
@@ -131,7 +130,6 @@ def _escape(key: str) -> str:
 
 
 _ADMIN: Final = "/admin/"
-
 
 _TITLES: Final = {400: "This request is not valid", 403: "You may not see this", 404: "There is nothing here"}
 

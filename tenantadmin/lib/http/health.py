@@ -6,7 +6,8 @@ only the database decides whether the process is ready; the others are a status,
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Final
 
 import psycopg
 import redis
@@ -16,9 +17,6 @@ from django.db import connection
 from tenantadmin.lib.core.errors import ApiError
 from tenantadmin.lib.core.probes import Probes
 from tenantadmin.lib.objectstore import default_store
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
 
 #: After this time without an answer, a server counts as unreachable.
 TIMEOUT_SECONDS: Final = 2

@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 import logging
 import time
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Final, cast
 from urllib.parse import quote
@@ -43,8 +44,6 @@ from tenantadmin.lib.http.handler import ErrorPage, answer_error, error_response
 from tenantadmin.lib.http.health import DatabaseUnreachable, readiness
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from django.http import HttpRequest
     from django.http.response import HttpResponseBase
 

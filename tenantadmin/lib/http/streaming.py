@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from functools import partial
 from itertools import chain, islice
 from tempfile import SpooledTemporaryFile
-from typing import TYPE_CHECKING, Any, Final
+from typing import IO, TYPE_CHECKING, Any, Final
 
 from django.http import StreamingHttpResponse
 from django.utils.cache import patch_vary_headers
@@ -18,10 +20,6 @@ from tenantadmin.lib.core.timestamps import format_timestamp
 from tenantadmin.lib.http.bodies import accepts_gzip
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-    from contextlib import AbstractContextManager
-    from typing import IO
-
     from rest_framework.request import Request
 
     from tenantadmin.lib.core.structs import JsonStruct

@@ -7,8 +7,9 @@ declares what a request may contain. The base class refuses everything else befo
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar, cast
 from urllib.parse import unquote_to_bytes
 
 from drf_spectacular.utils import extend_schema
@@ -21,9 +22,6 @@ from tenantadmin.lib.http.handler import validation_details
 from tenantadmin.lib.http.serializers import unknown_name_message, validated
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from typing import TypeVar
-
     from django.http import HttpRequest
     from drf_spectacular.utils import OpenApiExample, OpenApiParameter
     from rest_framework.parsers import BaseParser

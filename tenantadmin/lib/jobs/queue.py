@@ -12,9 +12,10 @@ from __future__ import annotations
 import hashlib
 import logging
 import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from django.core.cache import cache
@@ -28,19 +29,14 @@ from tenantadmin.lib.core.timestamps import now
 from tenantadmin.lib.database.connections import Busy
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-    from datetime import datetime
-
     from celery.canvas import Signature
     from django.db.models import QuerySet
 
 #: The clocks of two machines differ by less.
 _CLOCKS_DIFFER: Final = timedelta(minutes=2)
 
-
 #: A job that was taken more often without being done fails again and again.
 ATTEMPTS_TO_FAIL: Final = 3
-
 
 _MAX_ATTEMPTS: Final = 30_000
 
@@ -177,9 +173,7 @@ def attempt(what: str, *, tenant: object) -> Iterator[None]:
 #: The rest after the first failure. It doubles with each, up to the longest.
 _FIRST_REST: Final = 10.0
 
-
 _LONGEST_REST: Final = 60.0
-
 
 #: Without an attempt, a failure is forgotten after this time.
 _FORGET_SECONDS: Final = 3_600

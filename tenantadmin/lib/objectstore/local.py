@@ -8,7 +8,9 @@ import os
 import stat
 import time
 import uuid
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final
 
@@ -26,9 +28,6 @@ from tenantadmin.lib.objectstore.storage import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from datetime import timedelta
-
     from tenantadmin.lib.objectstore.storage import Names
 
 _log = logging.getLogger(__name__)

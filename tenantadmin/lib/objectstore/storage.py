@@ -9,11 +9,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from array import array
 from collections import deque
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from datetime import timedelta
 from itertools import accumulate
 from operator import attrgetter
-from typing import IO, TYPE_CHECKING, ClassVar, Final, NamedTuple, TypeVar
+from typing import IO, TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, TypeVar
 
 import msgspec
 from django.core.exceptions import SuspiciousFileOperation
@@ -23,11 +25,6 @@ from django.core.files.storage import Storage
 from tenantadmin.lib.core.metrics import count_store_error
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-    from concurrent.futures import Future
-    from datetime import timedelta
-    from typing import Any
-
     #: Names of folders and of objects, as `Storage.listdir` returns them.
     Names = tuple[list[str], list[str]]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+from collections.abc import Callable, Iterator
 from io import StringIO
 from typing import TYPE_CHECKING, Any
 from unittest.mock import Mock, patch
@@ -30,8 +31,6 @@ from tests.objects import save_object
 from tests.racing import all_at_once
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from tests.factories import World
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import duckdb
@@ -16,8 +17,6 @@ from logs.sql.protocol import Limits, LogSource, QueryFailed
 from logs.sql.results import csv_pieces, ndjson_pieces, parquet_pieces
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from logs.sql.engines.local import LocalEngine
     from logs.sql.protocol import QueryResult
 

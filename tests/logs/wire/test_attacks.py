@@ -7,6 +7,7 @@ import contextlib
 import socket
 import struct
 import threading
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -33,8 +34,6 @@ from tests import factories
 from tests.logs.wire.raw import Raw, cancel, states
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from logs.sql.protocol import Cancellation
     from tenantadmin.lib.core.serving import Disconnection
     from tests.logs.wire.scene import Scene

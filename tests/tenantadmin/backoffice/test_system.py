@@ -6,6 +6,7 @@ import datetime as dt
 import json
 import threading
 import time
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -29,8 +30,6 @@ from tests.admin.filling import make_row
 from tests.admin.staff import cells, text_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from django.test import Client
 
     from tests import factories

@@ -8,9 +8,10 @@ import io
 import json
 import sys
 import uuid
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import httpx
 import typer
@@ -38,9 +39,6 @@ from tenantadmin_client.show import (
     show_savings,
     show_table,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 #: The exit status of `plan` when there is something to apply.
 CHANGES = 2

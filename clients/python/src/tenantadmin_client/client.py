@@ -5,7 +5,9 @@ from __future__ import annotations
 import io
 import random
 import time
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from types import TracebackType
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -13,9 +15,6 @@ from tenantadmin_client.conditions import check_conditions
 from tenantadmin_client.errors import error_for
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from types import TracebackType
-
     import httpx
     import pandas
     import polars

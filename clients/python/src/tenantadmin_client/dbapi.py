@@ -7,18 +7,15 @@ import datetime as dt
 import json
 import re
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import httpx
 
 from tenantadmin_client.client import Client, path_of
 from tenantadmin_client.errors import ApiError, BadRequest
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
 
 apilevel = "2.0"
 #: Threads may share the module, and no connection.
@@ -429,7 +426,6 @@ _WRITERS: tuple[tuple[type, Callable[[Any], str]], ...] = (
     (dt.timedelta, _duration),
     (uuid.UUID, lambda value: f"CAST('{value}' AS UUID)"),
 )
-
 
 # Results -----------------------------------------------------------------------------------------
 

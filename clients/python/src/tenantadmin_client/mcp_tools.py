@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+from collections.abc import Callable
 from decimal import Decimal
 from importlib import metadata, resources
 from pathlib import Path
@@ -21,8 +22,6 @@ from tenantadmin_client.conditions import UnknownCondition
 from tenantadmin_client.errors import ApiError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from tenantadmin_client.client import Client
 
 _INSTRUCTIONS = (

@@ -10,6 +10,7 @@ import hashlib
 import json
 import re
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import chain, count
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -19,8 +20,6 @@ from tenantadmin_client.client import path_of
 from tenantadmin_client.plan import Change, fields_that_differ
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     from tenantadmin_client.client import Client
 
 #: What the service alone writes into a configuration, and `access`, which only signed-in owners change.

@@ -227,7 +227,6 @@ def test_many_names_and_rules_take_a_limited_time() -> None:
 
 UNREACHABLE_RULE = "unreachable-rule"
 
-
 WIDE = {"statementType": "SELECT"}
 NARROW = {"statementType": "SELECT", "userName": "ann"}
 
@@ -437,7 +436,6 @@ def test_other_actions_are_not_reported(action: str) -> None:
 
 
 CACHES_NON_DETERMINISTIC = "caches-non-deterministic"
-
 
 KEY = "hasNonDeterministicFunctions"
 

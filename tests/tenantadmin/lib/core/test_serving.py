@@ -5,15 +5,12 @@ from __future__ import annotations
 import math
 import threading
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
 from tenantadmin.lib.core import serving
 from tenantadmin.lib.core.serving import CallerGone, TooCostly, Work, check_work, note_arrival, working
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 class Clock:
