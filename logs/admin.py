@@ -113,13 +113,11 @@ class FailingFilter(admin.SimpleListFilter):
 class PendingBuildAdmin(NamingAdmin):
     list_display = ("marked_at", "tenant_id", "day", "due_at", "attempts")
     list_filter = (FailingFilter,)
-    search_fields = ("tenant_id",)
 
 
 @admin.register(LogSweep)
 class LogSweepAdmin(NamingAdmin):
     list_display = ("listed_at", "tenant_id")
-    search_fields = ("tenant_id",)
 
 
 @admin.register(LogRead)

@@ -155,10 +155,10 @@ class InvalidatedBy(StrictSerializer):
 class MarkerCreate(StrictSerializer):
     """A marker to create. It expires after the TTL of its target rule."""
 
-    markerId = StrictRegexField(_MARKER_ID)
-    targetRuleId = StrictRegexField(_RULE_ID)
+    markerId = StrictRegexField(_MARKER_ID, source="marker_id")
+    targetRuleId = StrictRegexField(_RULE_ID, source="target_rule_id")
     metadata = MarkerMetadata(required=False)
-    invalidatedBy = InvalidatedBy(required=False)
+    invalidatedBy = InvalidatedBy(source="invalidated_by", required=False)
 
 
 class MarkerUpdate(StrictSerializer):
@@ -190,7 +190,7 @@ class MarkerPageParameters(PageParameters):
 class MarkerParameters(MarkerPageParameters):
     since = TimestampField(required=False, help_text="Only markers made or changed after this time.")
     status = OneOfField(choices=["active", "expired"], required=False)
-    targetRuleId = StrictCharField(required=False, max_length=128)
+    targetRuleId = StrictCharField(source="target_rule_id", required=False, max_length=128)
 
 
 class FeedParameters(MarkerPageParameters):

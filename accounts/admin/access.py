@@ -87,8 +87,7 @@ class AccessPage(TenantActPage):
 class AccessActPage(TenantActPage):
     """A page of an act on access, which leads to the list of members."""
 
-    def done_at(self) -> str:
-        return self.to("tenant-people")
+    back = "tenant-people"
 
 
 class AskAccessPage(AccessActPage):

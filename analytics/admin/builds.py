@@ -224,6 +224,7 @@ class RebuildPage(TenantActPage):
         "What is shown stays until the new build is done. A failed day that has no log will become “no log”."
     )
     form_class = RebuildForm
+    back = "tenant-builds"
 
     def initial(self) -> dict[str, Any]:
         today = now().date().isoformat()
@@ -256,9 +257,6 @@ class RebuildPage(TenantActPage):
             "days": built,
             "withoutLog": closed,
         }
-
-    def done_at(self) -> str:
-        return self.to("tenant-builds")
 
 
 def _describe_days(built: int, *, closed: int, without_log: int) -> str:

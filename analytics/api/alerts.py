@@ -131,10 +131,8 @@ class AlertChannelBody(StrictSerializer):
 class AlertQuietHoursBody(StrictSerializer):
     """A time of each day, in UTC, in which no message is sent."""
 
+    from_ = StrictRegexField(_TIME, help_text="`HH:MM`")
     to = StrictRegexField(_TIME, help_text="`HH:MM`; earlier than `from` if a midnight is between.")
-
-    def get_fields(self) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
-        return {"from": StrictRegexField(_TIME, help_text="`HH:MM`"), **super().get_fields()}
 
     def validate(self, attrs: Mapping[str, Any]) -> Mapping[str, Any]:
         if attrs["from"] == attrs["to"]:

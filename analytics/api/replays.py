@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from django.urls import reverse
@@ -71,6 +71,7 @@ class RulesField(serializers.JSONField):
 class ReplayBody(StrictSerializer):
     """Which ruleset to replay over which days. Give one of ``rules``, ``seq`` and ``draftId``."""
 
+    from_ = DayField(help_text="The first day, included.")
     to = DayField(help_text="The last day, included.")
     rules = RulesField(required=False)
     seq = JsonIntegerField(required=False, min_value=0, max_value=2**31 - 1, help_text="A revision.")
@@ -82,9 +83,6 @@ class ReplayBody(StrictSerializer):
     exact = JsonBooleanField(
         required=False, default=False, help_text="Replay all entries of a large log, and not a sample."
     )
-
-    def get_fields(self) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
-        return {"from": DayField(help_text="The first day, included."), **super().get_fields()}
 
 
 class ReplayList(ItemList):

@@ -86,20 +86,15 @@ STATEMENT_ORDERS = list(get_args(StatementOrder))
 class ReportParameters(StrictSerializer):
     """The days of a report, both included."""
 
+    from_ = DayField(help_text="The first day.")
     to = DayField(help_text=f"The last day; at most {MAX_DAYS} days.")
-
-    def get_fields(self) -> dict[str, Any]:
-        return {"from": DayField(help_text="The first day."), **super().get_fields()}
 
 
 class ActivityParameters(StrictSerializer):
     """The days, both included."""
 
+    from_ = DayField(required=False, help_text=f"The first day. Default: {DEFAULT_DAYS} days in all.")
     to = DayField(required=False, help_text="The last day. Default: the last day with entries.")
-
-    def get_fields(self) -> dict[str, Any]:
-        first = DayField(required=False, help_text=f"The first day. Default: {DEFAULT_DAYS} days in all.")
-        return {"from": first, **super().get_fields()}
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         """Refuse a period that ends before it begins, or is too long."""
@@ -147,6 +142,10 @@ class StatementsParameters(ReportParameters):
 class TrafficParameters(StrictSerializer):
     """From when to when, and which requests are meant."""
 
+    from_ = MomentField(
+        required=False,
+        help_text="The first day, or a date-time, included. Default: six days before `to`.",
+    )
     to = MomentField(
         required=False,
         help_text="The last day, included, or a date-time, excluded. The requests are of at most"
@@ -176,13 +175,6 @@ class TrafficParameters(StrictSerializer):
         required=False, min_value=0, max_value=2**63 - 1, help_text="The least `responseTimeMs`."
     )
 
-    def get_fields(self) -> dict[str, Any]:
-        first = MomentField(
-            required=False,
-            help_text="The first day, or a date-time, included. Default: six days before `to`.",
-        )
-        return {"from": first, **super().get_fields()}
-
 
 class TrafficPageParameters(TrafficParameters, PageParameters):
     """Also the order, and which page."""
@@ -202,13 +194,11 @@ class TimelineParameters(ReportParameters):
 class SavingsParameters(StrictSerializer):
     """The days, both included."""
 
+    from_ = DayField(help_text="The first day.")
     to = DayField(help_text=f"The last day; at most {MAX_SAVINGS_DAYS} days.")
     step = OneOfField(
         choices=SAVINGS_STEPS, default="day", help_text="Whether the answer has `days` or `months`."
     )
-
-    def get_fields(self) -> dict[str, Any]:
-        return {"from": DayField(help_text="The first day."), **super().get_fields()}
 
 
 class ExplainLoggedBody(ChosenRulesBody):

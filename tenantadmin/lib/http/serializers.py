@@ -212,6 +212,10 @@ class StrictSerializer(serializers.Serializer[Any]):
 
     default_error_messages: ClassVar = {"invalid": "Send a JSON object."}
 
+    def get_fields(self) -> dict[str, Any]:
+        """Return the fields by the names of the members: ``from_`` is ``from``, a keyword of Python."""
+        return {name.removesuffix("_"): field for name, field in super().get_fields().items()}
+
     def to_internal_value(self, data: Any) -> Any:
         unknown: dict[str, list[Any]] = {}
         if isinstance(data, dict):
