@@ -7,16 +7,14 @@ import contextlib
 import os
 import signal
 import sys
-from typing import TYPE_CHECKING, NoReturn
+from collections.abc import Sequence
+from typing import NoReturn
 
 from django.conf import settings
 
 from tenantadmin.conf.environment import ConfigurationError
 from tenantadmin.run import embedded
 from tenantadmin.run.serve.supervisor import ignore_write_errors
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 #: What every deployment sets: `serve` is in development mode while all of them are absent.
 DEPLOYMENT = {"DATABASE_URL", "DJANGO_SECRET_KEY", "JWT_PRIVATE_KEY", "PUBLIC_BASE_URL"}

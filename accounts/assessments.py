@@ -5,7 +5,9 @@ They belong to accounts of their own, count in no limit, and have no address.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Mapping
+from typing import Any, Final
+from uuid import UUID
 
 from django.db import transaction
 
@@ -15,10 +17,6 @@ from accounts.models.billing import Plan
 from accounts.models.tenants import TenantKind, tenant_name_key
 from accounts.readers.rule import Author
 from accounts.tenants.lifecycle import create_tenant
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from uuid import UUID
 
 #: The name of the accounts of assessments.
 ACCOUNT: Final = "assessments"

@@ -1,7 +1,8 @@
 """Count the work of each caller and each client network. Without Redis nothing is refused.
 
 Work is counted in milliseconds. A process adds up what a caller costs and tells Redis, which all processes
-share, whenever that is a tenth of a second: what is cheap is not free, and needs no round trip.
+share, whenever that is a tenth of a second. Only then does it learn that a caller has nothing left, so most
+requests need no round trip; what a caller may use too much is what each further process does at a time.
 
 Contract: Errors (429).
 """
@@ -13,7 +14,8 @@ import math
 import time
 import weakref
 from collections import Counter
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from threading import Lock
 from typing import TYPE_CHECKING, Final
@@ -30,9 +32,6 @@ from tenantadmin.lib.core.errors import RateLimited
 from tenantadmin.lib.http.budgets import BYTES_PER_SECOND
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from contextlib import ExitStack
-
     from tenantadmin.lib.http.budgets import Budget
 
 logger = logging.getLogger(__name__)
@@ -65,10 +64,9 @@ def require_budget(budget: Budget, *, caller: str, network: str = "") -> None:
 
 
 def _require_left(budget: Budget, item: limits.RateLimitItem, key: str) -> None:
-    if budget.is_cheap:
-        with _lock:
-            if (budget.name, key) not in _spenders:
-                return
+    with _lock:
+        if (budget.name, key) not in _spenders:
+            return
     limiter = FixedWindowRateLimiter(storage())
     try:
         if limiter.test(item, budget.name, key):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import datetime as dt
 import json
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from django.db.models import Model
@@ -13,8 +14,6 @@ from tenantadmin.lib.core.errors import BadRequest, Detail
 from tenantadmin.lib.core.rendering import is_storable
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from django.db.models import QuerySet
 
 Row = TypeVar("Row", bound=Model)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
+from collections.abc import Sequence
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 from urllib.parse import urlencode
+from uuid import UUID
 
 from django.urls import reverse
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from uuid import UUID
 
 #: What a page asks of the user's role in the tenant (people.js); empty: every role has it.
 Right: TypeAlias = Literal["", "member", "statements", "write", "cache", "people", "owner"]

@@ -9,17 +9,15 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Annotated, Any, Final
 
 import msgspec
 from msgspec import Meta
 
 from tenantadmin.lib.core.formats import NONE, size, span
+from tenantadmin.lib.core.serving import check_work
 from tenantadmin.lib.core.structs import JsonStruct
-from tenantadmin.lib.core.work import check_work
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 
 class FieldChange(JsonStruct):

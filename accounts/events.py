@@ -9,8 +9,10 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 import logging
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
+from uuid import UUID
 
 from django.core.cache import cache
 from redis import RedisError
@@ -19,13 +21,14 @@ from accounts.limits import Quota, use_quota
 from accounts.models.events import Event, EventKind
 from tenantadmin.lib.core.emails import check_email
 from tenantadmin.lib.core.errors import ApiError, RateLimited
-from tenantadmin.lib.core.hosts import network_of
-from tenantadmin.lib.core.request_context import current_address, current_reason, current_request_id
+from tenantadmin.lib.core.request_context import (
+    current_address,
+    current_network,
+    current_reason,
+    current_request_id,
+    network_of,
+)
 from tenantadmin.lib.core.timestamps import now
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from uuid import UUID
 
 logger = logging.getLogger(__name__)
 
@@ -88,7 +91,7 @@ def record_event(
         request_id=current_request_id(),
         address=current_address()[:45],
     )
-    network = network_of(current_address())
+    network = current_network()
     if owner := tenant_id or network:
         try:
             use_quota(Quota.EVENTS, owner, [before, after, event.reason, actor, subject])
@@ -107,7 +110,7 @@ def _is_recorded(kind: EventKind, *, actor: str, tenant_id: UUID | None, columns
     newest = Event.objects.filter(
         kind=kind, actor=actor, tenant_id=tenant_id, at__gte=now() - _REPEATED_WITHIN, **columns
     )
-    network = network_of(current_address())
+    network = current_network()
     return any(network_of(address) == network for address in newest.values_list("address", flat=True))
 
 
@@ -127,7 +130,7 @@ def sign_in_failures_recorded(subject: str = "", *, way: str) -> Iterator[None]:
 
 def record_failed_sign_in(subject: str, *, way: Mapping[str, str] | None, reason: str) -> None:
     """Record that a sign-in failed. ``way`` says how, in the words of `EventKind.SIGN_IN_SUCCEEDED`."""
-    caller = f"{subject} {network_of(current_address())}"
+    caller = f"{subject} {current_network()}"
     record_refusal(EventKind.SIGN_IN_FAILED, subject=subject, credential=caller, reason=reason, after=way)
 
 
@@ -136,7 +139,7 @@ def record_refused_token(*, subject: str, token: str, reason: str) -> None:
 
     Unknown tokens are counted by client address, so that invented tokens do not fill the table.
     """
-    credential = token if subject else network_of(current_address())
+    credential = token if subject else current_network()
     record_refusal(EventKind.TOKEN_REFUSED, subject=subject, credential=credential, reason=reason)
 
 

@@ -14,7 +14,8 @@ import time
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
+from uuid import UUID
 
 import limits
 from django.conf import settings
@@ -27,9 +28,6 @@ from redis import ConnectionPool, Redis, RedisError
 from accounts.models import Tenant
 from tenantadmin.lib.core.errors import Detail, InternalError, PlanLimitExceeded, RateLimited
 from tenantadmin.lib.core.rendering import dump_json
-
-if TYPE_CHECKING:
-    from uuid import UUID
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import logging
 import smtplib
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import Any, ClassVar, Final
 from urllib.parse import urlsplit
+from uuid import UUID
 
 from celery import shared_task
 from django.conf import settings
@@ -22,10 +24,6 @@ from tenantadmin.lib.core.outgoing import NotSent
 from tenantadmin.lib.core.timestamps import now
 from tenantadmin.lib.jobs import outbox
 from tenantadmin.lib.jobs.outbox import MAIL, Kind, Parcel
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from uuid import UUID
 
 logger = logging.getLogger(__name__)
 

@@ -5,6 +5,7 @@ Contract: Users, roles, memberships; PUT replaces, PATCH appends.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
@@ -19,8 +20,6 @@ from tenantadmin.lib.core.structs import JsonStruct
 from tenantadmin.lib.core.timestamps import now
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from django.db.models import QuerySet
 
     from accounts.access.principal import Principal

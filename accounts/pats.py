@@ -7,9 +7,10 @@ one may not have more rights than it.
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import Annotated, Any, Final
 from uuid import UUID
 
 from django.conf import settings
@@ -26,8 +27,7 @@ from accounts.access.credentials import (
     role_scopes,
     rotate_pat,
 )
-from accounts.access.principal import WILDCARD, Principal, Rights
-from accounts.access.reach import NO_SCOPES
+from accounts.access.principal import NO_SCOPES, WILDCARD, Principal, Rights
 from accounts.access.rights import rights_of
 from accounts.access.scopes import (
     ABOUT_USERS,
@@ -48,9 +48,6 @@ from tenantadmin.lib.core.errors import Forbidden, NotFound, ValidationFailed
 from tenantadmin.lib.core.formats import exact_minute
 from tenantadmin.lib.core.structs import Email, JsonStruct, one_of, sent_as
 from tenantadmin.lib.core.timestamps import Timestamp, now
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
 
 
 @dataclass(frozen=True, slots=True)

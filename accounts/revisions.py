@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime as dt
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Final, Generic
 from uuid import UUID
@@ -25,9 +27,6 @@ from tenantadmin.lib.core.timestamps import Timestamp, now
 from tenantadmin.lib.database.plans import first_of_each, merge_first, planned_for_values
 
 if TYPE_CHECKING:
-    import datetime as dt
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-
     from django.db.models import QuerySet
     from django.db.models.query import RawQuerySet
 

@@ -5,6 +5,7 @@ Contract: Users, roles, memberships.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from django.db import connection, transaction
@@ -22,8 +23,6 @@ from tenantadmin.lib.core.structs import JsonStruct
 from tenantadmin.lib.core.timestamps import now
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from django.db.models import QuerySet
 
 #: The advisory lock that serializes changes of who is a platform admin. Any constant will do.

@@ -1,72 +1,61 @@
-"""The address of each operation, and who may call it, declared beside its action.
+"""The address of each operation, and who may call it, declared beside its action. Contract: Authentication.
 
 ``@route`` stands above ``@operation``. URL patterns, permissions and docs/permissions.md are made from it.
+tests/authz/expected.py has the same table once more, by hand.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from dataclasses import KW_ONLY, dataclass
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from django.urls import URLPattern, URLResolver, get_resolver, path
 
-from accounts.access.policy import Level, Policy
-
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from typing import TypeVar
-
-    from accounts.access.scopes import Scope
+    from accounts.access.scopes import Level, Scope
 
     Action = TypeVar("Action", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """The method, the path and the policy of an action.
+    """Declares where an action of an `AppViewSet` is found, and who may call it.
 
     Attributes:
         path: as in `django.urls.path`, below the ``prefix`` of the viewset.
         name: of the path, in one of its actions.
+        scope, also: the scopes that a caller must have. It needs both.
+        before_terms: a token with ``tos_required`` may call the operation too.
+        needs_fresh_proof: a caller with the right is asked for its second factor and a reason
+            (`accounts.access.assurance`).
+        members_only: the scope must come from a membership, and a PAT must name the tenant, as for raw logs
+            and SQL.
+        needs_no_reason: the operation changes nothing, although it is not a GET. Else staff in the dashboard
+            give a reason with each write on a tenant or an account.
+        notes: the checks of the service function itself, for the documentation.
     """
 
     method: str
     path: str
-    policy: Policy
-    name: str
+    level: Level
+    scope: Scope | None = None
+    _: KW_ONLY
+    name: str = ""
+    also: Scope | None = None
+    before_terms: bool = False
+    needs_fresh_proof: bool = False
+    members_only: bool = False
+    needs_no_reason: bool = False
+    notes: str = ""
 
-
-def route(
-    method: str,
-    path: str,
-    level: Level,
-    scope: Scope | None = None,
-    *,
-    name: str = "",
-    also: Scope | None = None,
-    before_terms: bool = False,
-    needs_fresh_proof: bool = False,
-    members_only: bool = False,
-    needs_no_reason: bool = False,
-    notes: str = "",
-) -> Callable[[Action], Action]:
-    """Declare where an action of an `AppViewSet` is found, and who may call it: see `Route` and `Policy`."""
-    policy = Policy(
-        level=level,
-        scope=scope,
-        before_terms=before_terms or level is Level.PUBLIC,
-        notes=notes,
-        also=also,
-        needs_fresh_proof=needs_fresh_proof,
-        members_only=members_only,
-        needs_no_reason=needs_no_reason,
-    )
-
-    def decorate(action: Action) -> Action:
-        action.route = Route(method, path, policy, name)  # type: ignore[attr-defined]
+    def __call__(self, action: Action) -> Action:
+        action.route = self  # type: ignore[attr-defined]
         return action
 
-    return decorate
+
+#: Stands above an action, as a decorator.
+route: Final = Route
 
 
 def url_patterns(*viewsets: Any) -> list[URLPattern]:
@@ -85,10 +74,10 @@ def _patterns_of(viewset: Any) -> Iterator[URLPattern]:
         yield path(address, viewset.as_view(methods), name=names[address])
 
 
-def policies() -> dict[str, Policy]:
-    """Return the policy of each operation that has a URL, by ``operationId``."""
+def declared_routes() -> dict[str, Route]:
+    """Return the route of each operation that has a URL, by ``operationId``."""
     return {
-        viewset.operation_id(action): viewset.policy(action)
+        viewset.operation_id(action): viewset.route_of(action)
         for viewset, actions in _iterate_views(get_resolver().url_patterns)
         for action in actions
     }

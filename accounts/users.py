@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime as dt
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 from uuid import UUID
@@ -35,9 +37,6 @@ from tenantadmin.lib.core.structs import Email, JsonStruct, sent_as
 from tenantadmin.lib.core.timestamps import Timestamp, format_timestamp, now
 
 if TYPE_CHECKING:
-    import datetime as dt
-    from collections.abc import Iterable, Mapping, Sequence
-
     from django.db.models import QuerySet
 
     from accounts.access.principal import Principal
@@ -274,17 +273,14 @@ def describe_user(user: User, *, memberships: list[MembershipEntry], is_private:
         email_verified=user.email_verified,
         last_login_at=format_timestamp(user.last_login) if user.last_login else None,
     )
-    return UserDocument(
-        email=user.email,
+    return UserDocument.of(
+        user,
         type="user",
-        display_name=user.display_name,
         roles=Roles(primary=user.role, scopes=user.scopes),
         tenants=memberships,
         identity=None if is_private else identity,
         tos=None if is_private else user.tos or None,
         active=user.is_active,
-        created_at=format_timestamp(user.created_at),
-        modified_at=format_timestamp(user.modified_at),
     )
 
 

@@ -1,21 +1,24 @@
 """The base class of all viewsets, and the one permission class.
 
-The permission class checks the caller against the policy that `accounts.routes.route` declares.
+The permission class checks the caller against the `Route` of the operation.
 Contract: Authentication.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import replace
 from fnmatch import translate
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 from urllib.parse import unquote
+from uuid import UUID
 
 from django.conf import settings
 from django.urls import reverse
+from django.utils.encoding import iri_to_uri
 from rest_framework.permissions import BasePermission
 
 from accounts.access.assurance import (
@@ -24,11 +27,10 @@ from accounts.access.assurance import (
     require_fresh_proof,
     require_reason,
 )
-from accounts.access.policy import Level
 from accounts.access.principal import Principal
 from accounts.access.resources import require_account_scope
 from accounts.access.rights import latest_rights
-from accounts.access.scopes import MEMBERS_ONLY, PAT_ONLY
+from accounts.access.scopes import MEMBERS_ONLY, PAT_ONLY, Level
 from accounts.budgets import Cost, MeteredPieces, on_budget, require_budget, use_budget
 from accounts.models import Tenant
 from tenantadmin.lib.core.errors import (
@@ -40,37 +42,34 @@ from tenantadmin.lib.core.errors import (
     TosRequired,
     Unauthorized,
 )
-from tenantadmin.lib.core.hosts import network_of
 from tenantadmin.lib.core.request_context import (
     MAX_REASON,
     acting_for,
-    current_address,
+    current_network,
     describe_request,
     give_reason,
 )
-from tenantadmin.lib.core.serving import CALLER_KEY, disconnection_of, unread_bytes_of
-from tenantadmin.lib.core.work import Work, working
+from tenantadmin.lib.core.serving import CALLER_KEY, Work, disconnection_of, unread_bytes_of, working
 from tenantadmin.lib.http.budgets import REQUEST
+from tenantadmin.lib.http.hal import HalLinks, link
 from tenantadmin.lib.http.viewsets import ApiViewSet
 
 if TYPE_CHECKING:
-    from uuid import UUID
-
     from rest_framework.authentication import BaseAuthentication
     from rest_framework.request import Request
     from rest_framework.response import Response
     from rest_framework.views import APIView
 
-    from accounts.access.policy import Policy
     from accounts.access.scopes import Scope
     from accounts.routes import Route
+    from tenantadmin.lib.http.hal import HalItem
 
 #: Means the caller in every ``/users/{email}`` path.
 ME: Final = "me"
 
 
 class OperationPermission(BasePermission):
-    """Allow a request if the `Policy` of its operation does; else raise the error that says why not."""
+    """Allow a request if the `Route` of its operation does; else raise the error that says why not."""
 
     def has_permission(self, request: Request, view: APIView) -> bool:
         viewset = cast("AppViewSet", view)
@@ -78,7 +77,7 @@ class OperationPermission(BasePermission):
             raise MethodNotAllowed
         require = partial(
             require_operation,
-            viewset.policy(viewset.action),
+            viewset.route_of(viewset.action),
             method=request.method or "",
             path=viewset.path,
             arguments=viewset.kwargs,
@@ -93,8 +92,8 @@ class OperationPermission(BasePermission):
             require(principal=request.auth)
         principal = request.auth
         if isinstance(principal, Principal) and principal.claims.is_staff and not viewset.only_reads:
-            policy = viewset.policy(viewset.action)
-            if policy.level in {Level.TENANT, Level.ACCOUNT} and not policy.needs_no_reason:
+            declared = viewset.route_of(viewset.action)
+            if declared.level in {Level.TENANT, Level.ACCOUNT} and not declared.needs_no_reason:
                 require_reason()
         return True
 
@@ -122,7 +121,7 @@ class AppViewSet(ApiViewSet):
         """
         super().check_throttles(request)
         if self.current_operation is not None:
-            network = network_of(current_address())
+            network = current_network()
             caller = request.auth.email if isinstance(request.auth, Principal) else network
             request.META[CALLER_KEY] = caller
             unread = unread_bytes_of(request.META, caller)
@@ -148,7 +147,7 @@ class AppViewSet(ApiViewSet):
         Tell a platform admin whom a second factor would let through to prove it.
         """
         if self._cost is None and not isinstance(exc, RateLimited):
-            network = network_of(current_address())
+            network = current_network()
             try:
                 require_budget(REQUEST, caller=network)
             except RateLimited as limited:
@@ -164,7 +163,8 @@ class AppViewSet(ApiViewSet):
     def _is_held_back(self) -> bool:
         """True if the role of a platform admin, which the session has not proven, may allow the operation."""
         principal = self.request.auth
-        is_for_members = MEMBERS_ONLY & set(self.policy(self.action).scopes)
+        declared = self.route_of(self.action)
+        is_for_members = MEMBERS_ONLY & {declared.scope, declared.also}
         return isinstance(principal, Principal) and principal.rights.is_held_back and not is_for_members
 
     @classmethod
@@ -184,14 +184,9 @@ class AppViewSet(ApiViewSet):
         return declared
 
     @classmethod
-    def policy(cls, action: str) -> Policy:
-        """Return who may call an action."""
-        return cls.route_of(action).policy
-
-    @classmethod
     def is_public(cls, action: str) -> bool:
         """Return True if an action needs no credentials."""
-        return cls.policy(action).level is Level.PUBLIC
+        return cls.route_of(action).level is Level.PUBLIC
 
     def get_authenticators(self) -> list[BaseAuthentication]:
         """Return no authenticators for a public operation: it ignores ``Authorization``."""
@@ -221,6 +216,20 @@ class AppViewSet(ApiViewSet):
             return self.request.path
         return unquote(reverse(match.view_name, kwargs=self.kwargs))
 
+    def links(self, parent: str, items: Iterable[HalItem] = ()) -> HalLinks:
+        """Return the ``_links`` of the list at this address.
+
+        ``parent`` is the name of a route with the same parameters, or ``contract``.
+        """
+        match = self.request.resolver_match
+        own = reverse(match.view_name if match else "", kwargs=self.kwargs)
+        query = self.request.META.get("QUERY_STRING", "")
+        return HalLinks(
+            self_=link(f"{own}?{iri_to_uri(query)}" if query else own),
+            parent=link(reverse(parent, kwargs=None if parent == "contract" else self.kwargs)),
+            items=list(items),
+        )
+
     def perform_authentication(self, request: Request) -> None:
         """Authenticate the caller, and put its address in place of `me` in the path."""
         super().perform_authentication(request)
@@ -248,9 +257,9 @@ def _read_reason(request: Request) -> str:
 
 
 def require_operation(
-    policy: Policy, *, principal: object, method: str, path: str, arguments: dict[str, Any]
+    route: Route, *, principal: object, method: str, path: str, arguments: dict[str, Any]
 ) -> None:
-    """Refuse a caller that the ``policy`` of an operation does not allow.
+    """Refuse a caller that the ``route`` of an operation does not allow.
 
     ``principal`` is not a `Principal` if the request has no token. ``arguments`` are the path parameters.
 
@@ -259,42 +268,42 @@ def require_operation(
         TosRequired: the user must acknowledge the terms of service first.
         Forbidden: the caller or its token lacks a right.
     """
-    if policy.level is Level.PUBLIC:
+    if route.level is Level.PUBLIC:
         return
     if not isinstance(principal, Principal):
         raise Unauthorized
-    if principal.claims.tos_required and not policy.before_terms:
+    if principal.claims.tos_required and not route.before_terms:
         raise TosRequired
     require_endpoint(principal, method=method, path=path)
-    check_policy(policy, principal=principal, arguments=arguments)
+    check_route(route, principal=principal, arguments=arguments)
 
 
-def check_policy(policy: Policy, *, principal: Principal, arguments: dict[str, Any]) -> None:
-    """Refuse a caller that ``policy`` does not allow. ``arguments`` are the path parameters.
+def check_route(route: Route, *, principal: Principal, arguments: dict[str, Any]) -> None:
+    """Refuse a caller that ``route`` does not allow. ``arguments`` are the path parameters.
 
     Raises:
         Forbidden: the message names the missing scope, if it is a scope that is missing.
     """
-    if policy.level is Level.TENANT:
-        for scope in policy.scopes:
+    if route.level is Level.TENANT:
+        for scope in filter(None, (route.scope, route.also)):
             require_tenant_scope(principal, tenant_id=arguments["tenant"], scope=scope)
-            if policy.members_only:
+            if route.members_only:
                 require_member(principal, tenant_id=arguments["tenant"], scope=scope)
         return
-    if policy.level is Level.ACCOUNT:
-        require_account_scope(principal, account_id=arguments["account"], scope=cast("Scope", policy.scope))
+    if route.level is Level.ACCOUNT:
+        require_account_scope(principal, account_id=arguments["account"], scope=cast("Scope", route.scope))
         return
-    if policy.level is Level.PLATFORM and not principal.is_platform_admin:
+    if route.level is Level.PLATFORM and not principal.is_platform_admin:
         raise Forbidden("Only a platform admin may do this.")
-    if policy.level is Level.PLATFORM_PAT and not principal.is_platform_wide:
+    if route.level is Level.PLATFORM_PAT and not principal.is_platform_wide:
         raise Forbidden("This needs a personal access token with wildcard tenants or accounts.")
-    if policy.level is Level.SELF and arguments["email"] != principal.email:
+    if route.level is Level.SELF and arguments["email"] != principal.email:
         raise Forbidden("Only the user in the path may do this.")
-    if policy.needs_fresh_proof:
+    if route.needs_fresh_proof:
         require_fresh_proof(principal)
-    if policy.scope is not None and (policy.scope in PAT_ONLY or not principal.claims.is_sign_in):
+    if route.scope is not None and (route.scope in PAT_ONLY or not principal.claims.is_sign_in):
         # For a sign-in token the service function itself checks the rights; a PAT must have the scope.
-        require_token_scope(principal, policy.scope)
+        require_token_scope(principal, route.scope)
 
 
 def require_token_scope(principal: Principal, scope: Scope) -> None:

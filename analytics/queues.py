@@ -5,10 +5,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from time import time
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from django.core.cache import cache
 from django.db.models import CharField, Exists, Min, OuterRef, Q, Sum
@@ -20,10 +21,6 @@ from logs.models import PendingBuild
 from logs.pending import BUILDS
 from tenantadmin.lib.core.timestamps import now
 from tenantadmin.lib.jobs.queue import Queue
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
 
 #: Tenants whose digests are looked at. A row is due again after the next day or week with entries, or a day.
 DIGESTS: Final = Queue(
@@ -57,7 +54,6 @@ MININGS: Final = Queue(
     lease=timedelta(seconds=30),
     longest=timedelta(seconds=30),
 )
-
 
 #: The cache key of the time when a worker last ran a job of beat.
 _BEAT_SEEN: Final = "beat-seen"

@@ -6,6 +6,7 @@ Every task may run twice or be killed at any point.
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import date, timedelta
 from time import monotonic
@@ -63,8 +64,6 @@ from tenantadmin.lib.jobs.queue import attempt, start_due
 from tenantadmin.lib.objectstore import StoreError, default_store
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
     from celery.canvas import Signature
 
     from logs.models import PendingBuild

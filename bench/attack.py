@@ -9,10 +9,8 @@ import threading
 from collections import Counter
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from multiprocessing.synchronize import Event
+from multiprocessing.synchronize import Event
+from typing import Any
 
 _READ_BYTES = 4096
 

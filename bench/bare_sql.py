@@ -10,17 +10,15 @@ import contextlib
 import os
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+from typing import Any
 
 import duckdb
 import msgspec
 
 from bench.harness import ROOT, Caller, free_port, wait_for
 from logs import columns
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator
-    from pathlib import Path
 
 
 def open_engine(folder: Path | str, *, threads: int) -> duckdb.DuckDBPyConnection:

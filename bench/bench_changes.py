@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import uuid
 from datetime import UTC, date, datetime
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from django.db import connection
 
@@ -18,9 +18,6 @@ from logs.models import LogSweep, Partition, PendingBuild
 from logs.notifications import notify, take_next
 from tenantadmin.celery import app
 from tenantadmin.lib.objectstore import default_store
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _CHANGED = 10
 _DAYS = (date(2026, 11, 22), date(2026, 11, 23))

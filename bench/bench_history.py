@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import multiprocessing
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -17,13 +18,11 @@ from analytics.history.entries import Choices, write_entries
 from analytics.history.rows import Source
 from bench.harness import Compared, console, show
 from logs.compaction.build import compact_day
-from logs.listing import find_days, list_day
+from logs.layout import find_days, list_day
 from tenantadmin.lib.objectstore import LocalStore
 from tests.analytics.history.stream import as_csvlog, as_databricks, as_snowflake, make_stream
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from tests.analytics.history.stream import Sent
 
 TENANT: Final = UUID(int=1)

@@ -11,9 +11,12 @@ import json
 import socket
 import statistics
 import time
+from collections.abc import Mapping
 from datetime import date
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
+from uuid import UUID
 
 from django.core.management import call_command
 from django.test import Client
@@ -24,11 +27,6 @@ from bench.harness import Caller, Compared, granian, measure_rate, medians_in_tu
 from rules.lint import lint_ruleset
 from rules.write import write_ruleset
 from tests import factories
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-    from uuid import UUID
 
 _DAY = date(2026, 3, 1)
 _DECLARED = b"POST /oauth/token HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 1000\r\n\r\n{"

@@ -17,9 +17,12 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from datetime import date
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
+from uuid import UUID
 
 import psutil
 from celery import current_app
@@ -36,11 +39,6 @@ from rules.write import write_ruleset
 from tenantadmin.lib.core.timestamps import now
 from tenantadmin.lib.objectstore import default_store
 from tests import factories
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-    from uuid import UUID
 
 _DAY = date(2026, 3, 1)
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import shutil
 import time
+from collections.abc import Sequence
 from datetime import date, timedelta
 from functools import partial
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING
 from uuid import UUID
 
 from django.conf import settings
@@ -28,15 +28,11 @@ from logs.columns import COLUMNS
 from logs.compaction.build import CompactedDay, compact_day
 from logs.compaction.writer import ROW_GROUP_ROWS, connect
 from logs.definitions import HIT, MISS, REQUEST, SIZED, TIMED, WAREHOUSE_TIME, hash_sql
-from logs.layout import day_prefix
-from logs.listing import list_day
+from logs.layout import day_prefix, list_day
 from logs.models import Partition
 from logs.quoting import quote_text, quote_texts
 from logs.sources import local_paths
 from tenantadmin.lib.objectstore import LocalStore, default_store
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 #: The last of all measured days, which are in one year.
 DAY = date(2026, 12, 30)

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import shutil
 import time
+from collections.abc import Sequence
 from datetime import date, timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
@@ -45,9 +47,6 @@ from tenantadmin.lib.core.timestamps import now
 from tenantadmin.lib.objectstore import LocalStore, default_store
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
     from rules.language import Rule
     from tenantadmin.lib.objectstore import ObjectStore
 

@@ -10,9 +10,11 @@ import multiprocessing
 import os
 import signal
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import date, timedelta
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -30,9 +32,6 @@ from rules.tables.warehouse import ANY_TABLES
 from tenantadmin.lib.objectstore import LocalStore
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from pathlib import Path
-
     from analytics.demo.profile import Profile
     from analytics.replay.load import DayFile
     from rules.language import Rule

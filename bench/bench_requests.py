@@ -7,15 +7,13 @@ from __future__ import annotations
 
 import itertools
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 from urllib.parse import urlencode
 
 from bench.bench_sql import register, write_log
 from bench.harness import Answer, Caller, Compared, granian, p95, show, times_in_turn
 from tests import factories
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _DAYS = {"from": "2025-01-01", "to": "2025-01-30"}
 _FILTERS: dict[str, dict[str, str]] = {

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from datetime import date, timedelta
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 import duckdb
@@ -20,10 +22,6 @@ from logs.models import Partition
 from logs.quoting import quote_name, quote_texts
 from tenantadmin.lib.core.timestamps import now
 from tenantadmin.lib.objectstore import LocalStore, default_store
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
 
 _TENANT = UUID(int=1)
 _BEFORE = date(2026, 2, 28)

@@ -12,10 +12,13 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final
+from pathlib import Path
+from typing import Any, Final
+from uuid import UUID
 
 import psutil
 from django.core.files.base import ContentFile
@@ -28,11 +31,6 @@ from bench.harness import ROOT, Caller, console, granian
 from rules.write import write_ruleset
 from tenantadmin.lib.objectstore import default_store
 from tests import factories
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-    from uuid import UUID
 
 _ENTRIES: Final = 50
 _RULES: Final = [

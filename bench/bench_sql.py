@@ -9,14 +9,17 @@ from __future__ import annotations
 import itertools
 import json
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import partial
 from importlib.util import find_spec
+from pathlib import Path
 from statistics import geometric_mean, mean, median
-from typing import TYPE_CHECKING, Any
+from typing import Any
+from uuid import UUID
 
 import duckdb
 import psutil
@@ -40,11 +43,6 @@ from logs import columns
 from logs.definitions import HIT
 from logs.models import Partition
 from tests import factories
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-    from uuid import UUID
 
 _DAYS = 30
 _FIRST = date(2025, 1, 1)

@@ -9,8 +9,9 @@ from __future__ import annotations
 import json
 import tracemalloc
 from functools import partial
-from typing import TYPE_CHECKING
+from pathlib import Path
 from urllib.parse import urlencode
+from uuid import UUID
 
 from django.core.cache import cache
 from django.core.management import call_command
@@ -23,10 +24,6 @@ from bench.bench_http import write_rules
 from bench.harness import Compared, p95, show, times_in_turn
 from tenantadmin.lib.core.timestamps import days_before, now
 from tests import factories
-
-if TYPE_CHECKING:
-    from pathlib import Path
-    from uuid import UUID
 
 _WHOLE_LISTS = {"all tenants": "/config/tenants", "whole manifest": "/config/tenants/manifest"}
 _LISTS = ("accounts_tenant", "accounts_revision", "rules_marker", "accounts_tenantconfig", "rules_ruleset")

@@ -10,8 +10,9 @@ import ssl
 import struct
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from datetime import date
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import psycopg
 from django.core.management import call_command
@@ -23,10 +24,6 @@ from bench.harness import ROOT, Compared, free_port, p95, show, time_of, wait_fo
 from logs.wire.messages import SSL_REQUEST, Message, pack_request, pack_startup
 from tests import factories
 from tests.gateway.faces.tls import HOST, make_certificate
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
 
 _DAY = date(2026, 3, 1)
 #: A caller may keep 160 MiB of unread results, and all callers 320 MiB.

@@ -9,10 +9,11 @@ from __future__ import annotations
 import json
 import random
 import time
+from collections.abc import Iterator, Sequence
 from datetime import date
 from pathlib import Path
 from sys import intern
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import UUID
 
 import duckdb
@@ -26,9 +27,6 @@ from logs.models import Partition
 from logs.sources import local_paths
 from tenantadmin.lib.objectstore import default_store
 from tests.analytics import oracle
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 #: The columns that documents are made of, and the columns that the oracle adds.
 _NEEDED = (

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import gzip
 import json
+from collections.abc import Iterable, Iterator
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import duckdb
 from rich.table import Table
@@ -18,9 +19,6 @@ from rich.table import Table
 from bench.harness import console
 from tests.analytics.savings.judge import judge
 from tests.analytics.savings.logs import answer
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
 
 _NAMES = (
     *("timestamp", "standardizedSql", "serverHostname", "cacheStatus", "matchedRule"),

@@ -6,6 +6,7 @@ It reads raw entries as NDJSON, perhaps with gzip, and takes the day of an entry
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
@@ -31,8 +32,6 @@ from tests.analytics.replay.streams import write_days
 from tests.analytics.savings.judge import Bill
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from tests.analytics.replay.judge import Row
 
 _KINDS = ("let-it-sleep", "auto-suspend")

@@ -12,9 +12,10 @@ import statistics
 import subprocess
 import tempfile
 import time
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import django
 import psutil
@@ -22,14 +23,10 @@ from rich.console import Console
 from rich.table import Table
 
 from tenantadmin.conf.secrets import new_secret_key, new_signing_key
-from tenantadmin.lib.core.serving import give_memory_back
+from tenantadmin.lib.core.memory import give_memory_back
 from tenantadmin.run import embedded
 from tenantadmin.run.serve.address import Address
 from tenantadmin.run.serve.web import web_command
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from multiprocessing.connection import Connection
 
 ROOT = Path(__file__).resolve().parent.parent
 console = Console(width=110)

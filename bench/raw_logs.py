@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from datetime import date
+from pathlib import Path
+from uuid import UUID
 
 import msgspec
 
 from analytics.demo.generate import generate
 from analytics.demo.profile import Consumer, Driver, OneOf, Persona, Profile, Statement
 from logs.layout import day_prefix
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from datetime import date
-    from pathlib import Path
-    from uuid import UUID
 
 #: Distinct statements, a few of which are frequent.
 _STATEMENTS = 3_000

@@ -6,7 +6,7 @@ import json
 import os
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from django.urls import path
 from rest_framework.permissions import AllowAny
@@ -16,8 +16,6 @@ from rest_framework.views import APIView
 import tenantadmin.urls
 
 if TYPE_CHECKING:
-    from typing import Any
-
     from rest_framework.request import Request
 
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from django.contrib import admin
@@ -27,8 +28,6 @@ from tenantadmin.lib.http.admin import ReadOnlyAdmin, shortened
 from tenantadmin.lib.http.admin_actions import ConfirmedAction, with_confirmation
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from django.db.models import QuerySet
     from django.http import HttpRequest
 
@@ -114,13 +113,11 @@ class FailingFilter(admin.SimpleListFilter):
 class PendingBuildAdmin(NamingAdmin):
     list_display = ("marked_at", "tenant_id", "day", "due_at", "attempts")
     list_filter = (FailingFilter,)
-    search_fields = ("tenant_id",)
 
 
 @admin.register(LogSweep)
 class LogSweepAdmin(NamingAdmin):
     list_display = ("listed_at", "tenant_id")
-    search_fields = ("tenant_id",)
 
 
 @admin.register(LogRead)

@@ -1,7 +1,7 @@
-"""Cancel a running query from any process.
+"""Show which queries run, and cancel them, from any process.
 
-The canceller sets a mark in Redis, and the process that runs the query polls for it. Without Redis, queries
-cannot be cancelled.
+A query that still runs after a second gets its audit row then. The canceller sets a mark in Redis, and the
+process that runs the query polls for it. Without Redis, queries cannot be cancelled.
 """
 
 from __future__ import annotations
@@ -9,11 +9,14 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
+from uuid import UUID
 
 from django.core.cache import cache
+from django.db import Error, connection
 from redis import RedisError
 
 from logs.models import QueryRun
@@ -22,14 +25,13 @@ from tenantadmin.lib.core.errors import NotFound, ServiceBusy
 from tenantadmin.lib.core.timestamps import now
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from uuid import UUID
-
+    from logs.audit import QueryAudit
     from logs.sql.protocol import Cancellation
 
 logger = logging.getLogger(__name__)
 
-#: How often a process polls for marks while it runs queries, and so the longest delay of a cancellation.
+#: How often a process looks after the queries that it runs: the longest delay of a cancellation, and how long
+#: a query may run without an audit row.
 POLL_SECONDS: Final = 1.0
 #: Longer than any query may take. An older row that is still "running" belongs to a process that was killed.
 _LONGEST: Final = timedelta(minutes=5)
@@ -66,24 +68,24 @@ def _mark(run_id: int) -> str:
 
 
 class CancelWatch:
-    """Polls for the marks of the queries that this process runs, in one thread."""
+    """Looks after the queries that this process runs, in one thread."""
 
     def __init__(self) -> None:
-        self._running: dict[int, Cancellation] = {}
+        self._running: dict[QueryAudit, Cancellation] = {}
         #: The running queries that were cancelled because of a mark.
-        self._cancelled: set[int] = set()
+        self._cancelled: set[QueryAudit] = set()
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
 
     @contextmanager
-    def watching(self, run_id: int, cancellation: Cancellation) -> Iterator[None]:
-        """Cancel the query if it is marked while the block runs.
+    def watching(self, audit: QueryAudit, cancellation: Cancellation) -> Iterator[None]:
+        """Show the query to staff if the block takes long, and cancel it if it is marked meanwhile.
 
         Raises:
             CancelledByStaff: raised in place of `QueryCancelled`.
         """
         with self._changed:
-            self._running[run_id] = cancellation
+            self._running[audit] = cancellation
             if self._thread is None or not self._thread.is_alive():
                 self._thread = threading.Thread(target=self._watch, name="cancel-watch", daemon=True)
                 self._thread.start()
@@ -91,37 +93,41 @@ class CancelWatch:
         try:
             yield
         except QueryCancelled:
-            if run_id in self._cancelled:
+            if audit in self._cancelled:
                 raise CancelledByStaff from None
             raise
         finally:
             with self._changed:
-                del self._running[run_id]
-                self._cancelled.discard(run_id)
+                del self._running[audit]
+                self._cancelled.discard(audit)
 
     def _watch(self) -> None:
         while True:
             with self._changed:
                 self._changed.wait_for(lambda: self._running)
-            # Most queries finish before the first poll and cost no Redis call.
+            # Most queries finish before the first look, and cost none.
             time.sleep(POLL_SECONDS)
-            self.look()
+            try:
+                self.look()
+            finally:
+                connection.close()
 
     def look(self) -> None:
-        """Cancel the queries that are marked."""
+        """Show the queries that run, and cancel those that are marked."""
         with self._changed:
             running = list(self._running)
         if not running:
             return
         try:
-            marked = cache.get_many([_mark(run_id) for run_id in running])
-        except RedisError as error:
-            logger.warning("Marks of queries to cancel cannot be read: %s", error)
+            marks = {_mark(audit.show_running()): audit for audit in running}
+            marked = cache.get_many(marks)
+        except (Error, RedisError) as error:
+            logger.warning("Running queries can be neither shown nor cancelled: %s", error)
             return
         with self._changed:
-            for run_id in [run_id for run_id in self._running if _mark(run_id) in marked]:
-                self._cancelled.add(run_id)
-                self._running[run_id].cancel()
+            for audit in {marks[mark] for mark in marked}.intersection(self._running):
+                self._cancelled.add(audit)
+                self._running[audit].cancel()
 
 
 #: The watch of this process.

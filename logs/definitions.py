@@ -57,109 +57,80 @@ class Above(NamedTuple):
 #: The parts of all requests. An entry is in one of them at most.
 HIT: Final = Statuses("HIT")
 
-
 STORED_MISS: Final = Statuses("MISS")
-
 
 BYPASSED: Final = Statuses("BYPASS")
 
-
 PASSED: Final = Statuses("PASSTHROUGH")
-
 
 #: Requests, wherever they are counted: hits and misses. ``cacheMisses`` of the contract are all misses.
 NOT_CACHED: Final = Statuses(*BYPASSED, *PASSED)
 
-
 MISS: Final = Statuses(*STORED_MISS, *NOT_CACHED)
 
-
 REQUEST: Final = Statuses(*HIT, *MISS)
-
 
 #: What counts as no request, although rules decide it.
 WAITED: Final = Statuses("HOLD")
 
-
 BLOCKED: Final = Statuses("BLOCKED")
-
 
 FAILED: Final = Statuses("ERROR")
 
-
 NOT_RECORDED: Final = Statuses("INVALIDATION_ERROR")
-
 
 #: What the Gateway refused to run.
 REFUSED: Final = Statuses(*BLOCKED, *NOT_RECORDED)
 
-
 #: Failures, as alerts and digests count them.
 ERROR: Final = Statuses(*FAILED, *NOT_RECORDED)
-
 
 #: What a rule that caches answered from the cache, or stored there.
 CACHED: Final = Statuses(*HIT, *STORED_MISS)
 
-
 #: What got a stored result, or stored it: such results can be shared.
 SHARED: Final = Statuses(*CACHED, *WAITED)
-
 
 #: What cost the warehouse nothing.
 SPARED: Final = Statuses(*HIT, *WAITED)
 
-
 #: What got a result.
 ANSWERED: Final = Statuses(*REQUEST, *WAITED)
-
 
 #: What the warehouse ran.
 EXECUTED: Final = Statuses(*MISS, *FAILED)
 
-
 #: What rules decide.
 DECIDED: Final = Statuses(*REQUEST, *BLOCKED, *WAITED, *ERROR)
-
 
 #: A result that was stored: its entry has the key under which it is found.
 STORED: Final = f"{STORED_MISS} AND cacheKey IS NOT NULL"
 
-
 #: A response time of 0 was not measured, and a size of -1 or 0 is of no result.
 TIMED: Final = Above("responseTimeMs", 0)
 
-
 SIZED: Final = Above("responseSize", 0)
-
 
 #: The warehouse time of entries, null without one.
 WAREHOUSE_TIME: Final = "sum(warehouseExecutionTimeMs)"
 
-
 #: Whether the time in the warehouse is known.
 MEASURED: Final = "warehouseExecutionTimeMs >= 0"
-
 
 #: The executions that the mean time of a statement is made of.
 MEASURED_MISS: Final = f"{MISS} AND {MEASURED}"
 
-
 #: When the execution of an entry ended, in epoch ms: then its result is stored, or its change is seen.
 ENDED_AT: Final = "timestamp + greatest(coalesce(warehouseExecutionTimeMs, 0), 0)"
 
-
 #: The hour of the day (UTC) of an entry, also before 1970.
 HOUR: Final = "(timestamp % 86400000 + 86400000) % 86400000 // 3600000"
-
 
 #: The ``operationType`` of what the warehouse's own cache of results answered, in a history that a warehouse
 #: wrote itself. A Gateway never logs it. It neither wakes the warehouse nor takes its time.
 OWN_CACHE: Final = "RESULT_CACHE"
 
-
 ANSWERED_BY_OWN_CACHE: Final = f"operationType IS NOT DISTINCT FROM '{OWN_CACHE}'"
-
 
 #: The conditions that the dashboard writes SQL with.
 PAGE_DEFINITIONS: Final = {
@@ -210,7 +181,6 @@ STATUSES: Final[dict[str, tuple[str, str]]] = {
     "HOLD": ("Waited", "The same statement was already running. This request waited for its result."),
     "BLOCKED": ("Blocked", "A rule refuses this statement. It did not reach the warehouse."),
 }
-
 
 #: What the rows of ``proxy_logs`` are.
 ROWS_MEANING: Final = (

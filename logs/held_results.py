@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Final
 
 from tenantadmin.lib.core.errors import RateLimited, ServiceBusy
 from tenantadmin.lib.core.serving import UnreadBytes
 
 if TYPE_CHECKING:
-    from contextlib import ExitStack
-
     from logs.sql.protocol import QueryResult
 
 OF_CALLER: Final = 160 << 20

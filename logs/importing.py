@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+from uuid import UUID
 
 from django.core.files.base import ContentFile
 
 from logs.layout import logs_prefix, parse_raw_key
 from tenantadmin.lib.objectstore import ObjectNotFound
-from tenantadmin.lib.objectstore.keys import is_key
+from tenantadmin.lib.objectstore.storage import is_key
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from uuid import UUID
-
     from tenantadmin.lib.objectstore import ObjectStore
 
 _THREADS: Final = 16

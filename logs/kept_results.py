@@ -10,10 +10,12 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from functools import cache as call_once
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+from uuid import UUID
 
 import limits as rates
 from django.conf import settings
@@ -26,9 +28,6 @@ from accounts.limits import storage
 from logs.sql.engines import remote
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
-    from uuid import UUID
-
     from logs.sql.protocol import Limits, LogSource, QueryResult
 
 logger = logging.getLogger(__name__)

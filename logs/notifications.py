@@ -10,6 +10,7 @@ import json
 import logging
 import re
 from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import date, timedelta
 from math import ceil
 from time import monotonic
@@ -23,8 +24,7 @@ from django.conf import settings
 from django.db import transaction
 
 from accounts.models import TenantConfig
-from logs.layout import parse_raw_key
-from logs.listing import find_tenants, is_canonical_uuid
+from logs.layout import find_tenants, is_canonical_uuid, parse_raw_key
 from logs.models import EPOCH, LogSweep, PendingBuild
 from logs.pending import mark_days
 from tenantadmin.lib.core.errors import Detail, RateLimited, ValidationFailed
@@ -33,12 +33,9 @@ from tenantadmin.lib.objectstore import default_store
 from tenantadmin.lib.objectstore.s3 import S3Store
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Sequence
-
     from tenantadmin.lib.objectstore import ObjectStore
 
 _BATCH: Final = 5_000
-
 
 #: At most, between two machines.
 _CLOCKS_DIFFER: Final = timedelta(minutes=2)
@@ -92,13 +89,10 @@ def _take(interval_seconds: float) -> list[UUID | None]:
 
 logger = logging.getLogger(__name__)
 
-
 _HOUR_PREFIX: Final = re.compile(r"logs/([0-9]{4})/([0-9]{2})/([0-9]{2})/([01][0-9]|2[0-3])")
-
 
 #: The maximum number of messages that SQS returns at once.
 _MESSAGES: Final = 10
-
 
 #: Of a tenant whose configuration names none.
 _RETENTION_DAYS: Final = 400

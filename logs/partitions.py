@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
 from dataclasses import asdict, dataclass
-from datetime import timedelta
+from datetime import date, timedelta
 from typing import TYPE_CHECKING, Any, Final
+from uuid import UUID
 
 from django.db import connection, transaction
 
@@ -16,23 +18,16 @@ from tenantadmin.lib.core.timestamps import now
 from tenantadmin.lib.database.connections import Busy, build_lock
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
-    from contextlib import AbstractContextManager
-    from datetime import date
-    from uuid import UUID
-
     from django.db.models import QuerySet
 
     from logs.compaction.build import TableNames
-    from logs.listing import DayListing
+    from logs.layout import DayListing
     from tenantadmin.lib.objectstore import ObjectStore
 
 #: How long superseded files are kept: longer than a query or summary that still reads one can run.
 GRACE: Final = timedelta(minutes=10)
 
-
 _QUARANTINE_BATCH: Final = 1_000
-
 
 #: The number of objects that S3 deletes in one request.
 _DELETE_BATCH: Final = 1_000

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Final
+from uuid import UUID
 
 from django.db import transaction
 from django.db.models import CharField, Count, Exists, Max, Min, OuterRef, Q
@@ -15,10 +17,6 @@ from tenantadmin.lib.core.timestamps import now
 from tenantadmin.lib.jobs.queue import ATTEMPTS_TO_FAIL, Queue
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-    from datetime import date, datetime
-    from uuid import UUID
-
     from django.db.models import QuerySet
 
 #: After this time, the task of a build that is not done is sent again.

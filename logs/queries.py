@@ -6,12 +6,14 @@ import json
 import re
 import threading
 import time
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
+from uuid import UUID
 
 from django.conf import settings
 
-from logs.audit import Reader, begin_query, end_query
+from logs.audit import QueryAudit, Reader
 from logs.cancelling import WATCH
 from logs.kept_results import KeptResult
 from logs.quoting import quote_value
@@ -27,17 +29,12 @@ from tenantadmin.lib.core.serving import Disconnection
 from tenantadmin.lib.objectstore import ObjectNotFound
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from uuid import UUID
-
     from logs.sql.protocol import Engine, Limits, LogSource, QueryResult
     from tenantadmin.lib.objectstore import ObjectStore
 
 _PARAMETER: Final = r"\{\{\s*([A-Za-z]\w{0,39})\s*\}\}"
 
-
 _PARAMETERS: Final = re.compile(_PARAMETER, re.ASCII)
-
 
 #: The parts of a statement, as DuckDB's lexer cuts it. An unclosed quote or comment lasts to the end.
 _PARTS: Final = re.compile(
@@ -152,9 +149,7 @@ def _end_of_comment(statement: str, at: int) -> int:
 #: How often a query is tried while its days are being built again.
 _ATTEMPTS: Final = 2
 
-
 _engine_lock = threading.Lock()
-
 
 _engine: Engine | None = None
 
@@ -184,7 +179,7 @@ def run_query(
         ApiError: the statement was refused, failed or was cancelled (400), the engine failed (500), or days
             were built again in both attempts (503).
     """
-    run = begin_query(reader, tenant=tenant, statement=statement, by_service=by_service)
+    audit = QueryAudit(reader, tenant=tenant, statement=statement, by_service=by_service)
     started = time.monotonic()
     outcome, message = InternalError.code, InternalError.message
     result: QueryResult | None = None
@@ -192,11 +187,11 @@ def run_query(
     cancellation = Cancellation()
     disconnection = disconnection or Disconnection()
     try:
-        with disconnection.calling(cancellation.cancel), WATCH.watching(run.pk, cancellation):
+        with disconnection.calling(cancellation.cancel), WATCH.watching(audit, cancellation):
             if source is None:
                 result = _query_current_files(
                     store,
-                    log_source(store, tenant=tenant, state=run.state),
+                    log_source(store, tenant=tenant),
                     tenant=tenant,
                     statement=statement,
                     limits=limits,
@@ -214,7 +209,7 @@ def run_query(
     finally:
         seconds = time.monotonic() - started
         count_query(outcome=outcome, seconds=seconds)
-        end_query(run, outcome=outcome, seconds=seconds, message=message, result=result)
+        audit.end(outcome=outcome, seconds=seconds, message=message, result=result)
     # Pages show the same as the audit.
     return replace(result, elapsed_ms=round(seconds * 1000))
 

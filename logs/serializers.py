@@ -65,14 +65,10 @@ def _number(name: str, pattern: str) -> OpenApiParameter:
 
 YEAR: Final = _number("year", "[0-9]{4}")
 
-
 MONTH: Final = _number("month", "(0[1-9]|1[0-2])")
-
 
 DAY: Final = _number("day", "(0[1-9]|[12][0-9]|3[01])")
 
-
 HOUR: Final = _number("hour", "([01][0-9]|2[0-3])")
-
 
 FILE: Final = OpenApiParameter("file", {"type": "string", "pattern": r"\.json$"}, OpenApiParameter.PATH)

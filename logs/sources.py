@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
+from uuid import UUID
 
 from cachetools import LRUCache
 from django.conf import settings
@@ -15,18 +17,15 @@ from logs.sql.source import make_source
 from tenantadmin.lib.objectstore.local_copies import LocalCopies
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from uuid import UUID
-
     from logs.sql.protocol import LogSource
     from tenantadmin.lib.objectstore import ObjectStore
 
-    #: What `STATE` returns: the digest and the name of the engine.
+    #: What `_STATE` returns: the digest and the name of the engine.
     LogState = tuple[str | None, str | None]
 
 # Plain SQL is faster: every query runs these statements, and a tenant has hundreds of days.
 #: The digest changes with each build, because a build gives its files new names.
-STATE: Final = (
+_STATE: Final = (
     "SELECT md5(string_agg(file || more_files::text, ',' ORDER BY day)) AS digest,"  # noqa: S608  # the tables' names are not input
     f" (SELECT sql_engine FROM {TenantConfig._meta.db_table} WHERE tenant_id = %(tenant)s) AS engine"
     f" FROM {Partition._meta.db_table} WHERE tenant_id = %(tenant)s"
@@ -49,15 +48,11 @@ _sources: LRUCache[tuple[ObjectStore, UUID], tuple[LogState, LogSource]] = LRUCa
 _sources_lock: Final = threading.Lock()
 
 
-def log_source(store: ObjectStore, *, tenant: UUID, state: LogState | None = None) -> LogSource:
-    """Return the current files of all days, oldest first. They stay readable while a query runs.
-
-    ``state`` is what `STATE` has just returned, if the caller knows it.
-    """
+def log_source(store: ObjectStore, *, tenant: UUID) -> LogSource:
+    """Return the current files of all days, oldest first. They stay readable while a query runs."""
     with connection.cursor() as cursor:
-        if state is None:
-            cursor.execute(STATE, {"tenant": tenant})
-            state = cursor.fetchone()
+        cursor.execute(_STATE, {"tenant": tenant})
+        state = cursor.fetchone()
         with _sources_lock:
             remembered, source = _sources.get((store, tenant), (None, None))
         if source is not None and remembered == state:

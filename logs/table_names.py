@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
+from uuid import UUID
 
 from logs.compaction.build import TableNames
 from logs.models import Partition
 from tenantadmin.lib.core.timestamps import days_before, now
-
-if TYPE_CHECKING:
-    from uuid import UUID
 
 _DAYS: Final = 28
 

@@ -11,34 +11,28 @@ import re
 from codecs import getincrementaldecoder
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Final
+from uuid import UUID
 
 import msgspec
 
 from logs.audit import Reader, record_read, storable
 from logs.layout import logs_prefix, parse_raw_key
 from tenantadmin.lib.core.errors import NotFound
-from tenantadmin.lib.core.file_chunks import FileChunks
+from tenantadmin.lib.http.streaming import FileChunks
 from tenantadmin.lib.objectstore import InvalidKey, ObjectNotFound
 
 if TYPE_CHECKING:
-    from typing import IO
-    from uuid import UUID
-
     from tenantadmin.lib.objectstore import ObjectStore
 
 _CHUNK_BYTES: Final = 1 << 16
 
-
 _MAX_BYTES: Final = 2 << 20
-
 
 #: Half of a surrogate pair, which the grammar allows and msgspec does not.
 _SURROGATE: Final = re.compile(rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
 
-
 #: Where msgspec's messages name the offset of an error.
 _OFFSET: Final = re.compile(r"\(byte (\d+)\)$")
-
 
 _check: Final = msgspec.json.Decoder(msgspec.Raw).decode
 
@@ -85,20 +79,15 @@ def _is_value(body: bytearray) -> bool | None:
 
 JSON: Final = "application/json"
 
-
 NDJSON: Final = "application/x-ndjson"
 
-
 OCTETS: Final = "application/octet-stream"
-
 
 #: Objects up to this size, in bytes, are read into memory. Larger ones are streamed.
 _MAX_BYTES_IN_MEMORY: Final = 1 << 20
 
-
 #: How many objects below a level are searched for a raw log: one page of a listing on S3.
 _MAX_SEARCHED: Final = 1000
-
 
 #: The valid names of the levels: year, month, day, hour.
 _LEVELS: Final = (

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from time import thread_time
 from typing import TYPE_CHECKING, Annotated, Any, Final
+from uuid import UUID
 
 from msgspec import Meta
 
@@ -15,19 +17,15 @@ from accounts.revisions import Change, DocumentHistory, RevisionNotFound
 from rules.diff import is_reordered
 from rules.json_text import is_object, join_pointer
 from rules.rule_text import label_of_field
+from tenantadmin.lib.core.serving import check_work
 from tenantadmin.lib.core.structs import Count, JsonStruct
-from tenantadmin.lib.core.work import check_work
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-    from uuid import UUID
-
     from accounts.models import Revision
     from rules.json_text import JsonObject, Path
 
 #: A rule's id and the JSON Pointer of one of its values, or None and `ORDER`.
 Place = tuple[str | None, str]
-
 
 ORDER: Final = "/order"
 
@@ -110,10 +108,8 @@ def _leaves(value: JsonObject, path: Path) -> Iterator[tuple[Path, object]]:
 
 MAX_REVISIONS: Final = 1_000
 
-
 #: Seconds of processor time after which no older revision is read.
 _SECONDS: Final = 2.0
-
 
 #: A ruleset may have a megabyte.
 _CHUNK: Final = 20

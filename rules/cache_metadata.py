@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from threading import Lock
-from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
+from typing import Annotated, Any, Final, TypeAlias
 from uuid import UUID
 
 import msgspec
@@ -24,9 +25,6 @@ from rules.models import CacheMetadata
 from tenantadmin.lib.core.errors import Detail, NotFound, ValidationFailed
 from tenantadmin.lib.core.structs import JsonStruct
 from tenantadmin.lib.core.timestamps import Timestamp, format_timestamp, now
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 _CACHE_KEY: Final = re.compile(r"[A-Za-z0-9._-]{1,256}")
 
@@ -65,7 +63,6 @@ def cut_statement(document: Mapping[str, Any]) -> dict[str, Any]:
 
 #: A page of metadata ends before the entry with which it would have more characters of JSON.
 _PAGE_CHARACTERS: Final = 4_000_000
-
 
 _CHUNK: Final = 20
 
@@ -256,7 +253,6 @@ def _save(tenant_id: UUID, rows: Sequence[CacheMetadata]) -> None:
 #: How many entries each tenant has at most. Counting takes long where there are many, so this process does
 #: that once a minute, and else only near the limit. Other processes may write in the meantime.
 _at_most: Final[TTLCache[UUID, int]] = TTLCache(maxsize=10_000, ttl=60)
-
 
 _lock: Final = Lock()
 

@@ -1,11 +1,20 @@
-"""The schemas of conditions and of requests, from the tables of keys and operators. Contract: Cache rules."""
+"""What others are told of the language of rules: schemas, and words to complete. Contract: Cache rules."""
 
 from __future__ import annotations
 
 from typing import Any, Final
 
-from rules.conditions.keys import CONDITION_KEYS, IGNORE_CASE, MAX_DEPTH, OPERATORS, Kind, OperatorSpec, Shape
-from rules.language import VARY_COLUMNS
+from rules.conditions.keys import (
+    COMBINATORS,
+    CONDITION_KEYS,
+    IGNORE_CASE,
+    MAX_DEPTH,
+    OPERATORS,
+    Kind,
+    OperatorSpec,
+    Shape,
+)
+from rules.language import RULE_FIELDS, VARY_COLUMNS, Action
 
 _NAMES: Final = {
     Kind.TEXT: "TextOperators",
@@ -31,6 +40,18 @@ _VALUES: Final[dict[Kind, dict[str, Any]]] = {
     Kind.NUMBER: {"type": "integer", "nullable": True},
     Kind.TABLES: {"oneOf": [{"type": "array", "items": {}}, {"type": "string", "nullable": True}]},
 }
+
+
+def rule_words() -> list[tuple[str, str]]:
+    """Return the words that an editor completes: fields, actions, keys and operators, each with its kind."""
+    return [
+        *((name, "field") for name in RULE_FIELDS),
+        *((action.value, "action") for action in Action),
+        *((name, "condition key") for name in CONDITION_KEYS),
+        *((name, "combines conditions") for name in COMBINATORS),
+        *((operator.value, "operator") for operator in OPERATORS),
+        (IGNORE_CASE, "operator"),
+    ]
 
 
 def rule_schemas() -> dict[str, Any]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
+from typing import Annotated, Any, Final, TypeAlias
 
 import msgspec
 from msgspec import Meta
@@ -14,12 +15,8 @@ from rules.language import complete_rule
 from rules.rule_text import describe_rule_changes
 from tenantadmin.lib.core.structs import JsonStruct, sent_as
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
 #: The maximum number of ids of each kind in a summary, to keep pages of history small. Counts are complete.
 _MAX_NAMES: Final = 20
-
 
 #: A rule as it is stored.
 StoredRule: TypeAlias = Annotated[JsonObject, sent_as("rules.serializers.Rule")]

@@ -5,6 +5,7 @@ A draft is published by the function that writes every ruleset (`rules.write.wri
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Final
 from uuid import UUID
@@ -32,8 +33,6 @@ from tenantadmin.lib.core.structs import Count, JsonStruct, free_form, schema_re
 from tenantadmin.lib.core.timestamps import Timestamp, now
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
-
     from rules.lint import LintResult
 
 

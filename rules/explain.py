@@ -5,6 +5,7 @@ Contract: "Cache rules (ruleset)". Imports no Django.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from heapq import nsmallest
@@ -17,13 +18,11 @@ from rules.conditions.evaluate import read_request, trace
 from rules.language import Action
 from rules.match import STATUSES, Firing, match, vary_values
 from rules.tables.names import Likeness, TablePattern, read_name
+from tenantadmin.lib.core.serving import TooCostly, check_work
 from tenantadmin.lib.core.structs import Count, JsonStruct, free_form
 from tenantadmin.lib.core.timestamps import Timestamp
-from tenantadmin.lib.core.work import TooCostly, check_work
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
     from rules.conditions.evaluate import ConditionTrace, Request
     from rules.language import Rule
     from rules.match import Decision

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import datetime as dt
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 from accounts.models.history import RevisionKind
 from accounts.revisions import DocumentHistory
@@ -15,10 +18,6 @@ from tenantadmin.lib.core.errors import ValidationFailed
 from tenantadmin.lib.core.timestamps import format_timestamp
 
 if TYPE_CHECKING:
-    import datetime as dt
-    from collections.abc import Sequence
-    from uuid import UUID
-
     from accounts.models import Revision
 
 

@@ -5,11 +5,8 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final, TypeAlias, TypeGuard
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Final, TypeAlias, TypeGuard
 
 #: A JSON object, and a path from a document to one of its values: property names and array indexes.
 JsonObject: TypeAlias = Mapping[str, object]

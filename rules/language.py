@@ -7,6 +7,7 @@ Gateway have the same text, and a later change of a default does not affect stor
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
@@ -16,8 +17,6 @@ from rules.conditions.model import parse_conditions
 from rules.json_text import is_array, is_object, read_integer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
     from rules.conditions.model import All
 
 
@@ -47,7 +46,6 @@ class Field:
 
 DEFAULT_TTL_SECONDS: Final = 86_400
 
-
 #: Columns of ``proxy_logs`` that a request carries, so that the key of a cached result can have their values.
 VARY_COLUMNS: Final = (
     "userName",
@@ -59,10 +57,8 @@ VARY_COLUMNS: Final = (
     "operationType",
 )
 
-
 #: The columns that keep the results of one user from another.
 USER_COLUMNS: Final = frozenset({"userName", "userTokenHash", "sessionId"})
-
 
 _FIELDS: Final = (
     Field(
@@ -114,10 +110,8 @@ _FIELDS: Final = (
     ),
 )
 
-
 #: Every field of a rule by name, in the order in which rules are stored.
 RULE_FIELDS: Final[dict[str, Field]] = {field.name: field for field in _FIELDS}
-
 
 #: Properties of a ruleset besides ``rules``. A client may send back what it has read. Lint checks only their
 #: types; a write compares them with the stored ruleset.

@@ -5,6 +5,8 @@ Contract: Cache metadata and markers.
 
 from __future__ import annotations
 
+import datetime as dt
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Final
 from uuid import UUID
@@ -24,9 +26,6 @@ from rules.models import Marker
 from tenantadmin.lib.core.rendering import strong_etag
 
 if TYPE_CHECKING:
-    import datetime as dt
-    from collections.abc import Iterator
-
     from accounts.access.principal import Principal
     from rules.models import MarkerQuerySet
     from tenantadmin.lib.core.timestamps import Timestamp

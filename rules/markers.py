@@ -9,10 +9,13 @@ time of that clock but a stamp (`accounts.tenants.stamps`): it only orders the f
 
 from __future__ import annotations
 
+import datetime as dt
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from itertools import count
 from typing import TYPE_CHECKING, Annotated, Any, Final
+from uuid import UUID
 
 import msgspec
 from django.db import connection, transaction
@@ -32,10 +35,6 @@ from tenantadmin.lib.core.structs import JsonStruct, sent_as
 from tenantadmin.lib.core.timestamps import Timestamp, format_timestamp
 
 if TYPE_CHECKING:
-    import datetime as dt
-    from collections.abc import Mapping, Sequence
-    from uuid import UUID
-
     from rules.language import Rule
 
 MANUAL: Final = "Manual"

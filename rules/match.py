@@ -6,6 +6,7 @@ log rows, ``rules.conditions.compile_sql`` compiles them to SQL with the same re
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -14,8 +15,6 @@ from rules.language import Action, Rule
 from tenantadmin.lib.core.structs import JsonStruct
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
     from rules.conditions.evaluate import Request
 
 #: The cache statuses that the log can show for each action if nothing fails. Rules do not decide whether a

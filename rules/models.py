@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, Self, TypeVar
 
 from django.db import models
 from django.db.models import Exists, OuterRef, Q
@@ -13,9 +13,6 @@ from accounts.models import Tenant
 from tenantadmin.lib.core.formats import exact_minute
 from tenantadmin.lib.core.timestamps import now
 from tenantadmin.lib.database.json_text import JSONTextField
-
-if TYPE_CHECKING:
-    from typing import Self
 
 Row = TypeVar("Row", bound=models.Model)
 

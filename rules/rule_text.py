@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from accounts.diff import ChangeInWords, describe_value, equal_values, label_of
 from tenantadmin.lib.core.formats import span
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
     from rules.json_text import JsonObject
 
 SAID_ACTIONS: Final = {

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, Final
 from uuid import UUID
@@ -23,7 +24,7 @@ from rules.conditions.patterns import fold_case
 from rules.diff import StoredRule, summarize_rules
 from rules.language import CachingDefaults
 from rules.lint import lint_ruleset
-from rules.lint.checks.per_user_table_shared import PER_USER_TABLE_SHARED
+from rules.lint.checks.actions import PER_USER_TABLE_SHARED
 from rules.lint.runner import TOO_COMPLEX
 from rules.models import RuleDraft, Ruleset
 from rules.tables.warehouse import WarehouseTables
@@ -33,9 +34,6 @@ from tenantadmin.lib.core.structs import Count, JsonStruct
 from tenantadmin.lib.core.timestamps import Timestamp
 
 if TYPE_CHECKING:
-    import datetime as dt
-    from collections.abc import Mapping
-
     from accounts.models import Tenant
 
 

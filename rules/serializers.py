@@ -117,9 +117,7 @@ class BlameParameters(StrictSerializer):
 
 _MARKER_ID = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,199}\Z"
 
-
 _RULE_ID = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}\Z"
-
 
 #: In bytes of UTF-8.
 _MAX_STATEMENT = 64 << 10
@@ -157,10 +155,10 @@ class InvalidatedBy(StrictSerializer):
 class MarkerCreate(StrictSerializer):
     """A marker to create. It expires after the TTL of its target rule."""
 
-    markerId = StrictRegexField(_MARKER_ID)
-    targetRuleId = StrictRegexField(_RULE_ID)
+    markerId = StrictRegexField(_MARKER_ID, source="marker_id")
+    targetRuleId = StrictRegexField(_RULE_ID, source="target_rule_id")
     metadata = MarkerMetadata(required=False)
-    invalidatedBy = InvalidatedBy(required=False)
+    invalidatedBy = InvalidatedBy(source="invalidated_by", required=False)
 
 
 class MarkerUpdate(StrictSerializer):
@@ -192,7 +190,7 @@ class MarkerPageParameters(PageParameters):
 class MarkerParameters(MarkerPageParameters):
     since = TimestampField(required=False, help_text="Only markers made or changed after this time.")
     status = OneOfField(choices=["active", "expired"], required=False)
-    targetRuleId = StrictCharField(required=False, max_length=128)
+    targetRuleId = StrictCharField(source="target_rule_id", required=False, max_length=128)
 
 
 class FeedParameters(MarkerPageParameters):

@@ -6,7 +6,9 @@ Contract: Cache metadata and markers. A pipeline that has loaded tables knows th
 from __future__ import annotations
 
 import secrets
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 from django.db import transaction
 
@@ -33,9 +35,6 @@ from rules.tables.warehouse import ANY_TABLES, WarehouseTables
 from tenantadmin.lib.core.errors import ValidationFailed
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from uuid import UUID
-
     from rules.language import Rule
 
 #: Processor time to look for rules, in seconds. After that, each further cache rule gets a marker.

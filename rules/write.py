@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import datetime as dt
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 from django.db import transaction
 
@@ -25,10 +28,6 @@ from tenantadmin.lib.core.errors import Conflict, Detail, ErrorBody, ValidationF
 from tenantadmin.lib.core.rendering import require_etag
 
 if TYPE_CHECKING:
-    import datetime as dt
-    from collections.abc import Collection, Mapping
-    from uuid import UUID
-
     from rules.lint import LintResult
     from rules.ruleset import RulesetState
 

@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
 
 from tenantadmin.lib.http.published_contract import CONTRACT_FILE
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
 
 _LIMITS: Final = (
     *("minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems", "minProperties", "pattern"),

@@ -17,8 +17,9 @@ import json
 import re
 import sys
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import duckdb
 import msgspec
@@ -28,9 +29,6 @@ from logs.sql.engines.local import LocalEngine
 from logs.sql.protocol import Limits, LogSource, QueryFailed, QueryRejected, QueryResult, QueryTimeout
 from logs.sql.results import ndjson_pieces
 from tenantadmin.lib.core.errors import ApiError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _LIMITS: Final = Limits()
 #: A directive of sqllogictest that starts a query; its rows follow after ----.

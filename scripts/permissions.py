@@ -10,7 +10,6 @@ from typing import Final
 
 import django
 
-from accounts.access.policy import Level, Policy
 from accounts.access.scopes import (
     ALL_SCOPES,
     GRANTABLE,
@@ -20,8 +19,9 @@ from accounts.access.scopes import (
     PAT_ONLY,
     PLATFORM_ADMIN_SCOPES,
     READ_SCOPES,
+    Level,
 )
-from accounts.routes import policies
+from accounts.routes import Route, declared_routes
 
 _INTRODUCTION: Final = """\
 # Permissions
@@ -55,17 +55,17 @@ def permissions_markdown() -> str:
 def _operation_rows() -> list[str]:
     """Return the table of operations: a row has all for which the same holds."""
     operations: dict[tuple[str, ...], list[str]] = {}
-    for name, policy in policies().items():
+    for name, route in declared_routes().items():
         cells = (
-            signed_in(policy),
-            _pat(policy),
-            "; ".join(filter(None, [policy.notes, "with a proof" if policy.needs_fresh_proof else ""])),
+            signed_in(route),
+            _pat(route),
+            "; ".join(filter(None, [route.notes, "with a proof" if route.needs_fresh_proof else ""])),
         )
         operations.setdefault(cells, []).append(f"`{name}`")
     before_terms = [
         f"`{name}`"
-        for name, policy in policies().items()
-        if policy.before_terms and policy.level is not Level.PUBLIC
+        for name, route in declared_routes().items()
+        if route.before_terms and route.level is not Level.PUBLIC
     ]
     return [
         "## Operations",
@@ -78,10 +78,10 @@ def _operation_rows() -> list[str]:
     ]
 
 
-def signed_in(policy: Policy) -> str:
+def signed_in(route: Route) -> str:
     """Return who may call an operation with a sign-in token, in words."""
-    if policy.level is Level.TENANT:
-        needed = set(policy.scopes)
+    if route.level is Level.TENANT:
+        needed = {route.scope, route.also} - {None}
         allowed = [role for role, scopes in MEMBERSHIP_SCOPES.items() if needed <= scopes - PAT_ONLY]
         if needed <= PLATFORM_ADMIN_SCOPES - PAT_ONLY:
             allowed.append("platform admin")
@@ -94,14 +94,14 @@ def signed_in(policy: Policy) -> str:
         Level.ACCOUNT: "account owner, platform admin",
         Level.USER: "see notes",
         Level.SELF: "the user itself",
-    }[policy.level]
+    }[route.level]
 
 
-def _pat(policy: Policy) -> str:
-    if policy.level is Level.PUBLIC:
+def _pat(route: Route) -> str:
+    if route.level is Level.PUBLIC:
         return "not needed"
-    scope = " and ".join(f"`{scope}`" for scope in policy.scopes) or "any"
-    return f"{scope}, wildcard" if policy.level in {Level.PLATFORM, Level.PLATFORM_PAT} else scope
+    scope = " and ".join(f"`{scope}`" for scope in (route.scope, route.also) if scope) or "any"
+    return f"{scope}, wildcard" if route.level in {Level.PLATFORM, Level.PLATFORM_PAT} else scope
 
 
 def _scope_rows() -> list[str]:

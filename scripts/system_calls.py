@@ -14,11 +14,8 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 _TESTS = (
     *("tests/logs/sql/test_engine_results.py", "tests/logs/sql/test_functions.py"),

@@ -8,7 +8,8 @@ from typing import Final
 
 from django.conf import settings
 
-from tenantadmin.lib.core.serving import UnreadBytes, give_memory_back
+from tenantadmin.lib.core.memory import give_memory_back
+from tenantadmin.lib.core.serving import UnreadBytes
 from tenantadmin.lib.http.budgets import ALL_UNREAD_BYTES, MOST_UNREAD_BYTES
 from tenantadmin.run.front.answers import AnswerLimits, Answers
 from tenantadmin.run.front.application import Front

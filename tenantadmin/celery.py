@@ -22,6 +22,7 @@ from django.conf import settings
 from django.utils.module_loading import import_string
 
 from tenantadmin.lib.core import queues
+from tenantadmin.lib.core.memory import give_memory_back
 from tenantadmin.lib.core.metrics import count_task, observe_wait
 from tenantadmin.lib.core.request_context import (
     begin_request,
@@ -29,7 +30,6 @@ from tenantadmin.lib.core.request_context import (
     current_request_id,
     describe_request,
 )
-from tenantadmin.lib.core.serving import give_memory_back
 from tenantadmin.lib.database.connections import limit_connections
 from tenantadmin.run import alive, telemetry
 

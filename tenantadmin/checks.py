@@ -7,19 +7,18 @@ import os
 import re
 import urllib.error
 import urllib.request
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Final
 
 import psycopg
 import redis
 from django.conf import settings
 from django.core import checks, mail
-from django.db import connection
 
-from tenantadmin.lib.objectstore import StoreError, default_store
+from tenantadmin.lib.http.health import ask_database, ask_redis, ask_store
+from tenantadmin.lib.objectstore import StoreError
 from tenantadmin.settings import env
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _SECONDS: Final = 5
 #: A variable whose name is this similar to a known name is a misspelt one.
@@ -47,11 +46,17 @@ def check_servers(**_: Any) -> list[checks.CheckMessage]:
             "E101",
             "The object store",
             "Check OBJECT_STORE_URL and the AWS variables; manage.py create_bucket makes the bucket.",
-            lambda: default_store().check_reachable(seconds=_SECONDS),
+            partial(ask_store, seconds=_SECONDS),
             StoreError,
         ),
-        ("E102", "Redis", "Check REDIS_URL.", _ask_redis, redis.RedisError),
-        ("E104", "The database", "Check DATABASE_URL.", _ask_database, psycopg.Error),
+        ("E102", "Redis", "Check REDIS_URL.", partial(ask_redis, seconds=_SECONDS), redis.RedisError),
+        (
+            "E104",
+            "The database",
+            "Check DATABASE_URL.",
+            partial(ask_database, seconds=_SECONDS),
+            psycopg.Error,
+        ),
     ]
     if settings.MAGIC_LINKS_ENABLED:
         asked.append(("E103", "The mail server", "Check EMAIL_URL.", _ask_mail_server, OSError))
@@ -66,17 +71,6 @@ def check_servers(**_: Any) -> list[checks.CheckMessage]:
             message = f"{server} cannot be reached: {str(error).strip()}"
             found.append(checks.Error(message, hint=hint, id=f"tenantadmin.{code}"))
     return found
-
-
-def _ask_database() -> None:
-    with psycopg.connect(**{**connection.get_connection_params(), "connect_timeout": _SECONDS}) as new:
-        new.execute("SELECT 1")
-
-
-def _ask_redis() -> None:
-    limits: Any = {"socket_timeout": _SECONDS, "socket_connect_timeout": _SECONDS}
-    with redis.Redis.from_url(settings.REDIS_URL, **limits) as client:
-        client.ping()
 
 
 def _ask_mail_server() -> None:

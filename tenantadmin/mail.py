@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from django.core.mail.backends import filebased, smtp
@@ -10,8 +11,6 @@ from django.core.mail.backends import filebased, smtp
 from tenantadmin.lib.core.metrics import count_mails
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from django.core.mail import EmailMessage
 
 

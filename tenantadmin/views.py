@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
@@ -18,22 +19,20 @@ from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.views import SpectacularSwaggerSplitView
 from markdown_it import MarkdownIt
 
-from accounts.access.policy import Level
+from accounts.access.scopes import Level
 from accounts.dashboard import PAGES
 from accounts.routes import route
 from accounts.viewsets import AppViewSet
 from logs.definitions import PAGE_DEFINITIONS, STATUSES
-from rules.completion import rule_words
+from rules.contract import rule_words
+from tenantadmin.lib.http.bodies import accepts_gzip
 from tenantadmin.lib.http.hal import ETAG, IF_NONE_MATCH, not_modified
 from tenantadmin.lib.http.handler import wants_page
-from tenantadmin.lib.http.parsers import accepts_gzip
 from tenantadmin.lib.http.published_contract import compressed_contract, published_contract
 from tenantadmin.lib.http.schema import NOT_MODIFIED
 from tenantadmin.lib.http.viewsets import operation
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
     from django.http import HttpRequest
     from django.http.response import HttpResponseBase
     from django.utils.safestring import SafeString
@@ -60,7 +59,6 @@ GUIDES: Final[Mapping[str, str]] = {
     "clients": "Clients",
     "pipelines": "Pipelines",
 }
-
 
 #: The content policy refuses images of other hosts, and the pictures of the guides are not served.
 _MARKDOWN: Final = MarkdownIt("js-default").disable("image")

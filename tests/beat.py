@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from django.db import connections
 
 from analytics.tasks import start_jobs
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 @contextmanager

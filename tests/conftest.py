@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,15 +16,14 @@ from django.test import Client, TransactionTestCase
 
 from accounts import budgets
 from accounts.access import rights
-from tenantadmin.lib.core.forks import freeze_objects
+from logs.cancelling import CancelWatch
+from tenantadmin.lib.core.memory import freeze_objects
 from tests.emptying import empty_database
 from tests.objects import use_store
 from tests.rights_guard import require_readers
 from tests.worlds import WorldCopier
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from django.test.client import _MonkeyPatchedWSGIResponse as Answer
     from pytest_django.plugin import DjangoDbBlocker
 
@@ -88,6 +88,14 @@ def _not_durable() -> Iterator[None]:
     """Do not wait for the disk. What a test writes need not survive a crash of the machine."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", lambda _: None)
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _no_watch_by_itself() -> Iterator[None]:
+    """Let nobody write what runs behind a test. A test calls ``WATCH.look``."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(CancelWatch, "_watch", lambda _: None)
         yield
 
 

@@ -5,15 +5,13 @@ from __future__ import annotations
 import os
 import runpy
 import sys
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 from unittest.mock import patch
 
 from tenantadmin.conf.secrets import new_secret_key, new_signing_key
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 SECRETS: Final = {"DJANGO_SECRET_KEY": new_secret_key(), "JWT_PRIVATE_KEY": new_signing_key()}

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from allauth.mfa.models import Authenticator
 
@@ -16,9 +17,6 @@ from accounts.models import Account, Membership, Tenant, TenantConfig, User
 from accounts.tenants.lifecycle import create_tenant
 from analytics.models import Recommendation
 from rules.language import complete_rule
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
 
 
 def make_user(email: str, *, role: str = "user", **fields: Any) -> User:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import http.client
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Event, Lock, Thread
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 from urllib.parse import urlsplit
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 
 class Fault(Enum):

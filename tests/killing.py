@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django.db import connection
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 
 class Killed(BaseException):

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
+from datetime import date
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 from django.core.files.base import ContentFile
 
@@ -11,10 +14,6 @@ from logs.layout import day_prefix
 from tenantadmin.lib.objectstore import default_store, storage_settings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from datetime import date
-    from uuid import UUID
-
     from django.core.files.storage import Storage
 
 

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import pytest
 from django.db import connection, transaction
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
 
 T = TypeVar("T")
 

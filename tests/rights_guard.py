@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from types import FrameType
+from typing import Any, Final
 
 from accounts.readers import rule
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from types import FrameType
 
 #: The package that may write rights.
 READERS: Final = Path(rule.__file__).parent

@@ -5,14 +5,11 @@ from __future__ import annotations
 import logging
 import os
 import uuid
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import boto3
 import pytest
 from moto.server import ThreadedMotoServer
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 @pytest.fixture(scope="module")

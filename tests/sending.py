@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime as dt
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -15,9 +17,6 @@ from tenantadmin.lib.jobs import outbox
 from tenantadmin.lib.jobs.outbox import send_messages
 
 if TYPE_CHECKING:
-    import datetime as dt
-    from collections.abc import Callable, Iterator
-
     import pytest
 
 

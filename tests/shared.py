@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from django.conf import settings
@@ -12,9 +14,6 @@ from django.test import override_settings
 from tenantadmin.lib.objectstore import storage_settings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
     from pytest_django.plugin import DjangoDbBlocker
 
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Iterable
+from typing import Any, cast
 
 from django.http import StreamingHttpResponse
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 
 def body_of(answer: Any) -> Any:

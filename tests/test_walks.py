@@ -6,9 +6,11 @@ import gc
 import json
 import re
 import sys
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from types import FrameType
+from typing import Any, Final
 
 import pytest
 
@@ -18,10 +20,6 @@ from tenantadmin.lib.objectstore import default_store
 from tests import factories
 from tests.conftest import ApiClient
 from tests.objects import save_object
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from types import FrameType
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -10,11 +10,13 @@ terms at once that another process publishes. While the store fails, the cached 
 
 from __future__ import annotations
 
+import datetime as dt
 import hashlib
 import logging
 import re
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, ClassVar, Final
@@ -35,9 +37,6 @@ from tenantadmin.lib.core.timestamps import Timestamp, format_timestamp, now
 from tenantadmin.lib.objectstore import ObjectNotFound, StoreError, default_store
 
 if TYPE_CHECKING:
-    import datetime as dt
-    from collections.abc import Callable
-
     from tenantadmin.lib.objectstore import ObjectStore
 
 

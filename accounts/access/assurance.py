@@ -8,6 +8,7 @@ a session that has proven a second factor. Some acts also need a proof that is a
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, Self
@@ -19,8 +20,6 @@ from tenantadmin.lib.core.errors import Detail, Forbidden
 from tenantadmin.lib.core.request_context import current_reason
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from accounts.access.principal import Principal
 
 #: The header that gives the reason, percent-encoded.

@@ -9,7 +9,8 @@ import datetime as dt
 import hashlib
 import secrets
 import uuid
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Annotated, Any, Final, Literal
 
 from django.conf import settings
 from django.db import connection, transaction
@@ -28,9 +29,6 @@ from accounts.models.events import EventKind
 from tenantadmin.lib.core.errors import ApiError, InvalidToken, ValidationFailed
 from tenantadmin.lib.core.structs import JsonStruct
 from tenantadmin.lib.core.timestamps import format_timestamp, now
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
 
 _BEARER: Final = "Bearer"
 PAT_PREFIX: Final = "tas_pat_"

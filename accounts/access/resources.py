@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from uuid import UUID
 
 from django.conf import settings
 
@@ -15,8 +16,6 @@ from accounts.models.users import PrimaryRole
 from tenantadmin.lib.core.errors import Forbidden
 
 if TYPE_CHECKING:
-    from uuid import UUID
-
     from accounts.access.principal import Principal
 
 

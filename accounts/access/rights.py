@@ -20,17 +20,16 @@ from uuid import UUID
 from cachetools import TTLCache
 from django.conf import settings
 from django.db import DatabaseError, connection, transaction
+from django.utils.timezone import now
 
 from accounts.access.assurance import UNPROVEN
-from accounts.access.principal import Claims, Principal, Rights
-from accounts.access.reach import NO_SCOPES, Reach
+from accounts.access.principal import NO_SCOPES, Claims, Principal, Reach, Rights
 from accounts.access.scopes import GRANTABLE, Scope, with_included
 from accounts.access.tokens import verify_access_token
 from accounts.models import PersonalAccessToken, RefreshToken, User
 from accounts.models.billing import GrantResource
 from accounts.models.users import PrimaryRole
 from tenantadmin.lib.core.errors import InvalidToken
-from tenantadmin.lib.core.timestamps import now
 
 _principal_cache: TTLCache[str, Principal] = TTLCache(maxsize=4096, ttl=settings.PRINCIPAL_CACHE_SECONDS)
 _cache_lock = threading.Lock()

@@ -1,12 +1,10 @@
-"""Scopes, and the scopes of each role. Constants only; no database access."""
+"""Scopes, the scopes of each role, and on what they are checked. Constants only; no database access."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
+from typing import Final
 
 
 class Scope(StrEnum):
@@ -112,3 +110,16 @@ READ_SCOPES: Final = with_included(
 
 #: The scopes that a delegated grant may contain. Raw logs and SQL are for members.
 GRANTABLE: Final = ALL_SCOPES - MEMBERS_ONLY
+
+
+class Level(StrEnum):
+    """What an operation checks the caller's rights on."""
+
+    PUBLIC = "public"  # no credentials
+    SERVICE = "service"  # any authenticated caller; the service function shows only what the caller may see
+    PLATFORM = "platform"  # platform admins
+    PLATFORM_PAT = "platform PAT"  # a PAT with wildcard tenants or accounts
+    TENANT = "tenant"  # the scope on the tenant in the path
+    ACCOUNT = "account"  # the account in the path: its owners, grants, platform admins
+    USER = "user"  # the user in the path; the service function decides who else may
+    SELF = "self"  # only the user in the path

@@ -7,8 +7,10 @@ next public key before any process signs with it, and the old ones until their t
 from __future__ import annotations
 
 import base64
+import datetime as dt
 import hashlib
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -34,9 +36,6 @@ from tenantadmin.lib.core.errors import InvalidToken, TokenExpired
 from tenantadmin.lib.core.structs import JsonStruct
 
 if TYPE_CHECKING:
-    import datetime as dt
-    from collections.abc import Iterable
-
     from cryptography.hazmat.primitives.asymmetric.ec import (
         EllipticCurvePrivateKey,
         EllipticCurvePublicKey,

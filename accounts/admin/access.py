@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from django import forms
@@ -32,8 +33,6 @@ from tenantadmin.lib.core.errors import Conflict
 from tenantadmin.lib.core.timestamps import format_timestamp
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from django.http import HttpRequest, HttpResponse
 
     from accounts.models import AccessRequest
@@ -88,8 +87,7 @@ class AccessPage(TenantActPage):
 class AccessActPage(TenantActPage):
     """A page of an act on access, which leads to the list of members."""
 
-    def done_at(self) -> str:
-        return self.to("tenant-people")
+    back = "tenant-people"
 
 
 class AskAccessPage(AccessActPage):

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import datetime as dt
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, ClassVar, Final
+from uuid import UUID
 
 from django import forms
 from django.db.models import Count, F, Func, IntegerField, OuterRef, Q, Subquery
 from django.db.models.functions import Coalesce
 from django.urls import reverse
 
-from accounts.admin.base import ActPage, ReasonForm, StaffPage
+from accounts.admin.base import ActPage, ObjectPage, ReasonForm
 from accounts.admin.finding import split_ids
 from accounts.admin.words import describe_changes, describe_event, group_requests, rank_event
 from accounts.billing.accounts import read_account, write_account
@@ -28,14 +31,9 @@ from tenantadmin.lib.core import formats
 from tenantadmin.lib.core.formats import count
 
 if TYPE_CHECKING:
-    import datetime as dt
-    from collections.abc import Iterator, Mapping, Sequence
-    from uuid import UUID
-
     from django.db.models import QuerySet
     from django.http import HttpResponse
 
-    from accounts.admin.base import Trail
     from accounts.billing.accounts import AccountState
     from accounts.billing.domains import DomainChallenge
     from accounts.limits import PlanLimits
@@ -247,29 +245,16 @@ def compare_plans(account_id: UUID) -> list[PlanOffer]:
     return offers
 
 
-class AccountScope(StaffPage):
+class AccountScope(ObjectPage):
     """A page of one account, which may be deleted."""
 
+    of = "account"
+    rows = Account.objects.all()
+    missing = AccountNotFound
     account: Account
 
-    def prepare(self) -> None:
-        account = Account.objects.filter(pk=self.kwargs["account"]).first()
-        if account is None:
-            raise AccountNotFound
-        self.account = account
-
-    def heading(self) -> str:
-        return f"{self.title}: {self.account.name}" if hasattr(self, "account") else self.title
-
-    def trail(self) -> Trail:
-        pages = [*super().trail(), ("Accounts", reverse("admin:accounts_account_changelist"))]
-        if hasattr(self, "account"):
-            pages.append((self.account.name, self.account_page()))
-        return pages
-
-    def account_page(self) -> str:
-        """Return the address of the account's page."""
-        return reverse("admin:account", args=[self.kwargs["account"]])
+    def done_to(self) -> Mapping[str, Any]:
+        return {"subject": str(self.account.pk), "account_id": self.account.pk}
 
 
 class AccountPage(AccountScope):
@@ -286,16 +271,10 @@ class AccountPage(AccountScope):
         }
 
 
-class AccountActPage(ActPage, AccountScope):
+class AccountActPage(AccountScope, ActPage):
     """A page with a form that changes an account. Only platform admins may."""
 
     needs: ClassVar[StaffRole] = StaffRole.ADMIN
-
-    def done_to(self) -> Mapping[str, Any]:
-        return {"subject": str(self.account.pk), "account_id": self.account.pk}
-
-    def done_at(self) -> str:
-        return self.account_page()
 
 
 class AccountForm(ReasonForm):

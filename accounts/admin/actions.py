@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from django.conf import settings
@@ -21,11 +22,9 @@ from accounts.signin.flow import unlink_identity
 from accounts.signin.staff.enrolment import LINK_HOURS, enrolment_link
 from accounts.signin.staff.sessions import reset_second_factor, second_factors
 from accounts.users import delete_user, sole_ownerships
-from tenantadmin.lib.http.admin_actions import ConfirmedAction, Refused, with_confirmation
+from tenantadmin.lib.http.admin_actions import ConfirmedAction, with_confirmation
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from django.db.models import QuerySet
     from django.http import HttpRequest
 
@@ -33,44 +32,27 @@ _MAX_NAMES: Final = 10
 
 
 def _demote(request: HttpRequest, user: User) -> None:
-    # Another admin may have made this user a guest since the page was shown.
-    _require(user, "This user is no platform admin.", role=PrimaryRole.ADMIN)
     replace_roles(user.email, primary=PrimaryRole.USER, scopes=None, author=Author.on_site(request.user))
 
 
 def _deactivate(request: HttpRequest, user: User) -> None:
-    _require(user, "This user is deactivated already.", is_active=True)
     replace_roles(user.email, primary=None, scopes=None, active=False, author=Author.on_site(request.user))
 
 
 def _activate(request: HttpRequest, user: User) -> None:
-    _require(user, "This user is active already.", is_active=False)
     replace_roles(user.email, primary=None, scopes=None, active=True, author=Author.on_site(request.user))
 
 
 def _delete(request: HttpRequest, user: User) -> None:
-    if user.pk == request.user.pk:
-        raise Refused(
-            "You cannot delete yourself, because the log of this site names you. Ask another platform admin."
-        )
     delete_user(user.email, author=Author.on_site(request.user))
 
 
-def _require(user: User, refusal: str, **condition: object) -> None:
-    """Refuse unless ``user`` meets ``condition``. Lock roles and activity until the transaction ends."""
-    lock_admins()
-    if not User.objects.filter(pk=user.pk, **condition).exists():
-        raise Refused(refusal)
+def _make_support(request: HttpRequest, user: User) -> bool:
+    return set_support(user, is_support=True, author=Author.on_site(request.user))
 
 
-def _make_support(request: HttpRequest, user: User) -> None:
-    if not set_support(user, is_support=True, author=Author.on_site(request.user)):
-        raise Refused("This user is support already.")
-
-
-def _end_support(request: HttpRequest, user: User) -> None:
-    if not set_support(user, is_support=False, author=Author.on_site(request.user)):
-        raise Refused("This user is not support.")
+def _end_support(request: HttpRequest, user: User) -> bool:
+    return set_support(user, is_support=False, author=Author.on_site(request.user))
 
 
 def _no_demotion(_request: HttpRequest, user: User) -> str:
@@ -86,7 +68,9 @@ def _warn_of_deactivation(request: HttpRequest, user: User) -> list[str]:
 
 
 def _no_deletion(request: HttpRequest, user: User) -> str:
-    return "This is you" if user.pk == request.user.pk else _is_last_admin(user)
+    if user.pk == request.user.pk:
+        return "This is you, whom the log of this site names: ask another platform admin"
+    return _is_last_admin(user)
 
 
 def _warn_of_deletion(request: HttpRequest, user: User) -> list[str]:
@@ -127,9 +111,8 @@ def _warn_of_ownerships(user: User) -> list[str]:
     return [f"This user is the only owner of {_join_names(names)}."] if names else []
 
 
-def _end_sessions(request: HttpRequest, user: User) -> None:
-    if end_sessions_of(user, actor=str(request.user)) is None:
-        raise Refused("This user is deleted.")
+def _end_sessions(request: HttpRequest, user: User) -> bool:
+    return end_sessions_of(user, actor=str(request.user)) is not None
 
 
 def _warn_of_sessions(request: HttpRequest, user: User) -> list[str]:
@@ -142,22 +125,13 @@ def _warn_of_sessions(request: HttpRequest, user: User) -> list[str]:
     ]
 
 
-def _reset_second_factor(request: HttpRequest, user: User) -> None:
-    if user.pk == request.user.pk:
-        raise Refused("You cannot reset your own second factor. Ask another platform admin.")
-    if not reset_second_factor(user, actor=str(request.user)):
-        raise Refused("This user has no second factor.")
-
-
 def _no_reset(request: HttpRequest, user: User) -> str:
     if user.pk == request.user.pk:
-        return "This is you"
+        return "This is you: another platform admin resets it"
     return "" if second_factors(user) else "Has no second factor"
 
 
 def _invite(request: HttpRequest, user: User) -> None:
-    if refusal := _no_invitation(request, user):
-        raise Refused(f"{refusal}.")
     record_event(
         EventKind.STAFF_ACTED,
         actor=str(request.user),
@@ -183,14 +157,7 @@ def _no_invitation(request: HttpRequest, user: User) -> str:
     return "Has a second factor" if second_factors(user) else ""
 
 
-def _unlink(request: HttpRequest, user: User) -> None:
-    if not unlink_identity(user, actor=str(request.user)):
-        raise Refused("No identity provider is linked.")
-
-
 def _verify(request: HttpRequest, domain: Domain) -> None:
-    if domain.verified_at is not None:
-        raise Refused("It is verified already.")
     verify_domain(
         account_id=domain.account_id,
         name=domain.name,
@@ -232,6 +199,7 @@ _OF_USERS: Final = (
         done="Demoted to user",
         effect="The platform admin will become a user. Issued tokens lose the role within five seconds. "
         "Personal access tokens with a wildcard will be revoked.",
+        lock=lock_admins,
         do=_demote,
         refusal=_no_demotion,
         warn=_warn_of_admin,
@@ -260,6 +228,7 @@ _OF_USERS: Final = (
         effect="The user will no longer be able to sign in, and tokens stop working within five seconds. "
         "Sessions, sign-in links and personal access tokens with a wildcard will end for good. Other "
         "personal access tokens work again once the user is activated.",
+        lock=lock_admins,
         do=_deactivate,
         refusal=_no_deactivation,
         warn=_warn_of_deactivation,
@@ -270,6 +239,7 @@ _OF_USERS: Final = (
         done="Activated",
         effect="The user will be able to sign in again. Personal access tokens that have neither "
         "expired nor been revoked work again; earlier sessions do not.",
+        lock=lock_admins,
         do=_activate,
         refusal=lambda _, user: "Is active already" if user.is_active else "",
     ),
@@ -279,7 +249,7 @@ _OF_USERS: Final = (
         done="Second factor reset",
         effect="Passkeys, authenticator app and recovery codes will be removed. Invite the user then "
         "to add a new one. Make sure that the request comes from the user.",
-        do=_reset_second_factor,
+        do=lambda request, user: reset_second_factor(user, actor=str(request.user)),
         refusal=_no_reset,
     ),
     ConfirmedAction(
@@ -308,7 +278,7 @@ _OF_USERS: Final = (
         done="Identity provider unlinked",
         effect="The next identity provider that proves the user's address will be linked. Make sure "
         "that the request comes from the user.",
-        do=_unlink,
+        do=lambda request, user: unlink_identity(user, actor=str(request.user)),
         refusal=lambda _, user: "" if user.identity_subject else "No identity provider is linked",
         warn=lambda _, user: [f"Signs in through {user.identity_provider}."],
     ),

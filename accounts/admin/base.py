@@ -5,8 +5,10 @@ docs/contributing.md has the recipe for a page.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, cast
+from uuid import UUID
 
 from allauth.account.adapter import get_adapter
 from allauth.account.internal.flows.reauthentication import STATE_SESSION_KEY, is_reauthentication_required
@@ -19,6 +21,7 @@ from django.http import HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import path, reverse
 from django.utils.http import urlencode
+from django.utils.text import capfirst
 from django.views.generic import View
 
 from accounts.events import record_event
@@ -34,9 +37,7 @@ from tenantadmin.lib.core.request_context import MAX_REASON, REASON_HELP, acting
 from tenantadmin.lib.http.formats import with_moments
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from uuid import UUID
-
+    from django.db.models import QuerySet
     from django.http import HttpRequest
     from django.http.response import HttpResponseBase
     from django.urls import URLPattern
@@ -167,32 +168,68 @@ class DeletedTenant(TenantNotFound):
     message = "The tenant is deleted and cannot be changed."
 
 
-class TenantPage(StaffPage):
+class ObjectPage(StaffPage):
+    """A page of one object, whose key is in the address.
+
+    Attributes:
+        of: the name of the object's own page, of the key in addresses, and of the attribute with the object.
+        rows: where the object is looked up.
+        missing: the error if there is none.
+        back: the name of the page of the object to which an act leads, if not to its own.
+    """
+
+    of: ClassVar[str]
+    rows: ClassVar[QuerySet[Any]]
+    missing: ClassVar[type[ApiError]]
+    back: ClassVar[str] = ""
+
+    def prepare(self) -> None:
+        found = self.rows.filter(pk=self.kwargs[self.of]).first()
+        if found is None:
+            raise self.missing
+        setattr(self, self.of, found)
+
+    def heading(self) -> str:
+        found = getattr(self, self.of, None)
+        return f"{self.title}: {found}" if found else self.title
+
+    def trail(self) -> Trail:
+        model = self.rows.model._meta
+        listed = reverse(f"admin:accounts_{model.model_name}_changelist")
+        pages = [*super().trail(), (capfirst(model.verbose_name_plural), listed)]
+        if found := getattr(self, self.of, None):
+            pages.append((str(found), self.to(self.of)))
+        return pages
+
+    def to(self, page: str, **more: Any) -> str:
+        """Return the address of another page of this object."""
+        return reverse(f"admin:{page}", kwargs={self.of: self.kwargs[self.of], **more})
+
+    def done_at(self) -> str:
+        return self.to(self.back or self.of)
+
+
+class TenantPage(ObjectPage):
     """A page of one tenant, which may be deleted, with the tenant's tabs.
 
     Attributes:
         needs_live: refuse the page for a deleted tenant.
     """
 
+    of = "tenant"
+    rows = Tenant.objects.select_related("account")
+    missing = TenantNotFound
     needs_live: ClassVar[bool] = False
     tenant: Tenant
 
     def prepare(self) -> None:
-        tenant = Tenant.objects.select_related("account").filter(pk=self.kwargs["tenant"]).first()
-        if tenant is None:
-            raise TenantNotFound
-        self.tenant = tenant
-        if self.needs_live and tenant.deleted_at is not None:
+        super().prepare()
+        if self.needs_live and self.tenant.deleted_at is not None:
             raise DeletedTenant
 
-    def heading(self) -> str:
-        return f"{self.title}: {self.tenant.name}" if hasattr(self, "tenant") else self.title
-
-    def trail(self) -> Trail:
-        pages = [*super().trail(), ("Tenants", reverse("admin:accounts_tenant_changelist"))]
-        if hasattr(self, "tenant"):
-            pages.append((self.tenant.name, self.to("tenant")))
-        return pages
+    def done_to(self) -> Mapping[str, Any]:
+        tenant = self.tenant
+        return {"subject": str(tenant.pk), "tenant_id": tenant.pk, "account_id": tenant.account_id}
 
     @cached_property
     def has_access(self) -> bool:
@@ -203,10 +240,6 @@ class TenantPage(StaffPage):
         """Raise `NoLogAccess` if the user may not see the tenant's log."""
         if not self.has_access:
             raise NoLogAccess
-
-    def to(self, page: str, **more: Any) -> str:
-        """Return the address of another page of this tenant."""
-        return reverse(f"admin:{page}", kwargs={"tenant": self.kwargs["tenant"], **more})
 
     def show(self, template: str, content: Mapping[str, Any], *, status: int = 200) -> HttpResponse:
         tenant = getattr(self, "tenant", None)
@@ -338,12 +371,5 @@ def _ask_for_proof(request: HttpRequest) -> HttpResponse:
     return HttpResponseRedirect(f"{confirm}?{urlencode({REDIRECT_FIELD_NAME: request.path})}")
 
 
-class TenantActPage(ActPage, TenantPage):
+class TenantActPage(TenantPage, ActPage):
     """A page with a form that performs one action on a tenant."""
-
-    def done_to(self) -> Mapping[str, Any]:
-        tenant = self.tenant
-        return {"subject": str(tenant.pk), "tenant_id": tenant.pk, "account_id": tenant.account_id}
-
-    def done_at(self) -> str:
-        return self.to("tenant")

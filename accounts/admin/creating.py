@@ -5,6 +5,7 @@ Each function is one transaction: where the invitation cannot be mailed, nothing
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 from uuid import UUID
 
@@ -33,8 +34,6 @@ from tenantadmin.lib.core.errors import ValidationFailed
 from tenantadmin.lib.core.structs import JsonStruct
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from accounts.admin.base import Trail
     from accounts.models import Account
 

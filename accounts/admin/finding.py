@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Generic
@@ -26,8 +27,6 @@ from tenantadmin.lib.core.errors import NotFound
 from tenantadmin.lib.http.admin_lists import MAX_RELATED
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from django.db.models import QuerySet
     from django.http import HttpRequest
     from django.utils.safestring import SafeString

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import datetime as dt
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from django.conf import settings
 
@@ -15,10 +17,6 @@ from accounts.tenants.fqdns import domain_findings
 from tenantadmin.lib.core.errors import BadRequest
 from tenantadmin.lib.core.hosts import lies_in, normalize_fqdn
 from tenantadmin.lib.core.timestamps import now
-
-if TYPE_CHECKING:
-    import datetime as dt
-    from collections.abc import Mapping, Sequence
 
 #: A search for the claiming tenant shows at most this many to choose from.
 _MAX_TENANTS: Final = 10

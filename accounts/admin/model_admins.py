@@ -6,7 +6,8 @@ Staff search and read rows. Their actions, such as revoking and verifying, call 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.contrib import admin
 from django.contrib.admin.views.main import SEARCH_VAR
@@ -23,7 +24,7 @@ from accounts.admin.finding import (
     search_fqdns,
     search_people,
 )
-from accounts.admin.names import FindsPeople, NamingAdmin, named_ids, revisions_address
+from accounts.admin.names import FindsPeople, NamingAdmin, named_ids
 from accounts.billing.domains import challenge_of
 from accounts.models import (
     AccessRequest,
@@ -54,12 +55,8 @@ from tenantadmin.lib.http.admin import ReadOnlyAdmin, ReadOnlyInline, WordFilter
 from tenantadmin.lib.http.admin_actions import revocation
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from django.db.models import Field, QuerySet
+    from django.db.models import QuerySet
     from django.http import HttpRequest
-
-    from tenantadmin.lib.http.admin_lists import Shown
 
 
 @admin.display(description="Challenge")
@@ -99,6 +96,7 @@ class MembershipInline(ReadOnlyInline):
 
 @admin.register(User)
 class UserAdmin(ReadOnlyAdmin):
+    page = "admin:person"
     list_display = (
         "email",
         "display_name",
@@ -118,9 +116,6 @@ class UserAdmin(ReadOnlyAdmin):
     def matching(self, term: str) -> Q:
         return search_people(term).condition()
 
-    def page_address(self, obj: Any) -> str:
-        return reverse("admin:person", args=[obj.pk])
-
 
 @admin.register(AuditView)
 class AuditViewAdmin(FindsPeople):
@@ -138,8 +133,7 @@ class SnoozeAdmin(FindsPeople):
 
 @admin.register(Membership)
 class MembershipAdmin(FindsPeople, NamingAdmin):
-    named = ("tenant",)
-    list_display = ("user", "tenant", "role", "ends_at")
+    list_display = ("user", "tenant_id", "role", "ends_at")
     list_filter = ("role", ("ends_at", UntilFilter))
     list_select_related = ("user",)
     search_help_text = "User's name or email, or the tenant"
@@ -232,7 +226,9 @@ class TenantInline(ReadOnlyInline):
 
 @admin.register(Account)
 class AccountAdmin(ReadOnlyAdmin):
+    page = "admin:account"
     creating_page = "admin:account-new"
+    revisions = "kind=account&account_id={}"
     list_display = ("name", "id", "plan", "tenant_count", "billing_email", "modified_at", "deleted_at")
     list_filter = ("plan", ("deleted_at", StateFilter))
     search_fields = ("owners__email", "billing_email")
@@ -253,16 +249,11 @@ class AccountAdmin(ReadOnlyAdmin):
         count: int = account.live_tenants
         return count
 
-    def page_address(self, obj: Any) -> str:
-        return reverse("admin:account", args=[obj.pk])
-
-    def revisions_address(self, obj: Any) -> str:
-        return revisions_address(kind="account", account_id=obj.pk)
-
 
 @admin.register(Domain)
 class DomainAdmin(ReadOnlyAdmin):
     actions = DOMAIN_ACTIONS
+    shown: ClassVar = {"challenge": _show_challenge}
     list_display = ("name", "account", "verified_at", "created_at")
     list_select_related = ("account",)
     ordering = ("name", "pk")
@@ -271,9 +262,6 @@ class DomainAdmin(ReadOnlyAdmin):
 
     def matching(self, term: str) -> Q:
         return search_domains(term).condition() | Q(account__in=accounts_meant(term))
-
-    def shown_as(self, field: Field[Any, Any]) -> Shown:
-        return _show_challenge if field.name == "challenge" else super().shown_as(field)
 
     def staff_posts(self, request: HttpRequest, obj: Any) -> Sequence[tuple[str, str]]:
         if obj.verified_at is not None or not request.user.is_superuser:
@@ -293,13 +281,9 @@ class FqdnAdmin(NamingAdmin):
 
 @admin.register(TenantConfig)
 class TenantConfigAdmin(NamingAdmin):
-    named = ("tenant",)
-    list_display = ("seq", "tenant", "modified_at")
+    list_display = ("seq", "tenant_id", "modified_at")
     ordering = ("pk",)
-    search_fields = ("tenant",)
-
-    def revisions_address(self, obj: Any) -> str:
-        return revisions_address(kind="config", tenant_id=obj.pk)
+    revisions = "kind=config&tenant_id={}"
 
 
 @admin.register(Revision)

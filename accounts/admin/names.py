@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar
 from uuid import UUID
@@ -11,7 +12,6 @@ from django.db import models
 from django.db.models import Q
 from django.urls import reverse
 from django.utils.html import format_html, format_html_join
-from django.utils.http import urlencode
 
 from accounts.admin.finding import accounts_meant, people_meant, search_tenants
 from accounts.models import Account, Tenant
@@ -20,8 +20,6 @@ from tenantadmin.lib.http.admin import ReadOnlyAdmin
 from tenantadmin.lib.http.admin_lists import MAX_RELATED
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-
     from django.http import HttpRequest
     from django.utils.safestring import SafeString
 
@@ -38,9 +36,10 @@ class NamingAdmin(ReadOnlyAdmin):
     """
 
     named: ClassVar[tuple[str, ...]] = ("tenant_id",)
+    search_fields: ClassVar[tuple[str, ...]] = ("tenant_id",)
 
     def shown_as(self, field: models.Field[Any, Any]) -> Shown:
-        return named_ids(field) if field.name in self.named else super().shown_as(field)
+        return named_ids(field) if field.attname in self.named else super().shown_as(field)
 
     def get_list_display(self, request: HttpRequest) -> Any:
         columns = super().get_list_display(request)
@@ -142,9 +141,3 @@ def _linked_id(identifier: UUID, names: Names, *, short: bool) -> SafeString:
         identifier,
         text,
     )
-
-
-def revisions_address(**filters: str | UUID) -> str:
-    """Return the address of the list of revisions, filtered by ``filters``."""
-    query = urlencode({name: str(value) for name, value in filters.items()})
-    return f"{reverse('admin:accounts_revision_changelist')}?{query}"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 from uuid import UUID
@@ -35,10 +37,6 @@ from tenantadmin.lib.core.timestamps import now
 from tenantadmin.lib.http.admin_actions import Refused
 
 if TYPE_CHECKING:
-    import datetime as dt
-    from collections.abc import Collection, Iterable, Mapping
-
-    from django.db.models import QuerySet
     from django.http import HttpResponse
 
     from accounts.models import Tenant
@@ -118,11 +116,6 @@ class Offboarding(JsonStruct):
     accounts: int
     grants: int
     tokens: int
-
-
-def accounts_billed_to(person: User) -> QuerySet[Account]:
-    """Return the live accounts whose mails about billing go to the user."""
-    return Account.objects.live().filter(billing_email=person.email)
 
 
 def offboard(
@@ -307,7 +300,7 @@ def _billing_field(person: User, owned: Collection[UUID]) -> forms.BooleanField 
 
     ``owned`` are the ids of what only this person owns.
     """
-    billed = list(accounts_billed_to(person).order_by("name", "pk"))
+    billed = list(Account.objects.live().filter(billing_email=person.email).order_by("name", "pk"))
     to_new = ", ".join(account.name for account in billed if account.pk in owned)
     to_other = ", ".join(account.name for account in billed if account.pk not in owned)
     receivers = [

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Final
+from uuid import UUID
 
 from allauth.mfa.models import Authenticator
 from django import forms
@@ -12,7 +14,7 @@ from django.http import HttpResponseRedirect
 from django.urls import reverse
 
 from accounts.admin.actions import USER_ACTIONS
-from accounts.admin.base import ReasonForm, StaffPage, TenantActPage, TenantPage, may
+from accounts.admin.base import ObjectPage, ReasonForm, StaffPage, TenantActPage, TenantPage, may
 from accounts.admin.finding import CompletedInput, email_meant
 from accounts.admin.rights import (
     MAX_ROWS,
@@ -36,12 +38,8 @@ from tenantadmin.lib.core.errors import NotFound
 from tenantadmin.lib.http.admin_actions import FROM_RECORD, TO_PAGE, is_offered
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from uuid import UUID
-
     from django.http import HttpRequest, HttpResponse
 
-    from accounts.admin.base import Trail
     from accounts.admin.rights import Rights
 
 
@@ -66,15 +64,10 @@ def set_member(*, tenant_id: UUID, email: str, role: MembershipRole, author: Aut
 class TenantRights(TenantPage):
     """The rights on one tenant."""
 
+    back = "tenant-people"
+
     def rights(self, *, limit: int | None) -> Rights:
         return rights_on(self.tenant, limit=limit)
-
-    def done_to(self) -> Mapping[str, Any]:
-        tenant = self.tenant
-        return {"subject": str(tenant.pk), "tenant_id": tenant.pk, "account_id": tenant.account_id}
-
-    def done_at(self) -> str:
-        return self.to("tenant-people")
 
 
 class PeoplePage(TenantRights, RightsPage):
@@ -115,6 +108,7 @@ class MemberPage(TenantActPage):
     """Add a member or change a role. Also gives a tenant without an owner a new one."""
 
     title = "Add a member or change a role"
+    back = "tenant-people"
     name = "member.set"
     button = "Save"
     is_dangerous = True
@@ -128,9 +122,6 @@ class MemberPage(TenantActPage):
         set_member(tenant_id=self.tenant.pk, email=email, role=role, author=self.author)
         return f"{email} is {role} of {self.tenant.name}.", {"person": email, "role": role}
 
-    def done_at(self) -> str:
-        return self.to("tenant-people")
-
 
 _FACTORS: Final = {
     Authenticator.Type.TOTP: "authenticator app",
@@ -140,34 +131,23 @@ _FACTORS: Final = {
 _SIGNING_IN: Final = frozenset({"reset_second_factor", "invite_second_factor", "end_sessions"})
 
 
-class PersonScope(StaffPage):
+class UserNotFound(NotFound):
+    message = "There is no such user. Events keep what it did."
+
+
+class PersonScope(ObjectPage):
     """A page of one person."""
 
+    of = "person"
+    rows = User.objects.all()
+    missing = UserNotFound
     person: User
-
-    def prepare(self) -> None:
-        person = User.objects.filter(pk=self.kwargs["person"]).first()
-        if person is None:
-            raise NotFound("There is no such user. Events keep what it did.")
-        self.person = person
-
-    def heading(self) -> str:
-        return f"{self.title}: {self.person.email}" if hasattr(self, "person") else self.title
-
-    def trail(self) -> Trail:
-        pages = [*super().trail(), ("Users", reverse("admin:accounts_user_changelist"))]
-        if hasattr(self, "person"):
-            pages.append((self.person.email, self.done_at()))
-        return pages
 
     def rights(self, *, limit: int | None) -> Rights:
         return rights_of(self.person, limit=limit)
 
     def done_to(self) -> Mapping[str, Any]:
         return {"subject": self.person.email}
-
-    def done_at(self) -> str:
-        return reverse("admin:person", args=[self.kwargs["person"]])
 
 
 class PersonPage(PersonScope, RightsPage):
@@ -178,7 +158,7 @@ class PersonPage(PersonScope, RightsPage):
     file_name = "person-access.csv"
 
     def revoke_at(self) -> str:
-        return reverse("admin:person-revoke", args=[self.person.pk])
+        return self.to("person-revoke")
 
     def read(self) -> Mapping[str, Any]:
         is_admin = may(self.request, StaffRole.ADMIN)

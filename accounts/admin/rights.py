@@ -5,7 +5,9 @@ A person's page, a tenant's page of people and the access review show the same r
 
 from __future__ import annotations
 
+import datetime as dt
 from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import partial
@@ -57,9 +59,6 @@ from tenantadmin.lib.http.admin_actions import Refused
 from tenantadmin.lib.http.streaming import stream_csv
 
 if TYPE_CHECKING:
-    import datetime as dt
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
     from django.db.models import QuerySet
     from django.http import HttpRequest, HttpResponse
     from django.http.response import HttpResponseBase

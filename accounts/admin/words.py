@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from uuid import UUID
 
@@ -15,8 +16,6 @@ from tenantadmin.lib.core import formats
 from tenantadmin.lib.core.timestamps import parse_timestamp
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-
     from accounts.admin.names import Names
 
 

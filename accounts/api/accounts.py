@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from uuid import UUID
 
 import msgspec
 from django.urls import reverse
 from drf_spectacular.utils import OpenApiExample, OpenApiResponse
 from rest_framework.response import Response
 
-from accounts.access.policy import Level
-from accounts.access.scopes import Scope
+from accounts.access.scopes import Level, Scope
 from accounts.billing.accounts import (
     AccountDocument,
     AccountState,
@@ -69,7 +69,6 @@ from tenantadmin.lib.http.hal import (
     hrefs,
     item,
     link,
-    links,
     not_modified,
 )
 from tenantadmin.lib.http.schema import NOT_MODIFIED, STALE, refusal
@@ -77,8 +76,6 @@ from tenantadmin.lib.http.streaming import stream_links
 from tenantadmin.lib.http.viewsets import operation
 
 if TYPE_CHECKING:
-    from uuid import UUID
-
     from django.http import StreamingHttpResponse
     from rest_framework.request import Request
 
@@ -105,7 +102,7 @@ class AccountViewSet(AppViewSet):
     def list_accounts(self, request: Request) -> StreamingHttpResponse:
         href = hrefs("account", account=ANY_ID)
         return stream_links(
-            ItemList(links=links(self_href=reverse("accounts"), parent=reverse("contract"))),
+            ItemList(links=self.links("contract")),
             (item(str(account), href(account)) for account in list_accounts(self.principal)),
         )
 
@@ -194,12 +191,8 @@ class DomainViewSet(AppViewSet):
     @operation(summary="List an account's domains", responses={200: ItemList})
     def list_domains(self, request: Request, account: UUID) -> Response:
         href = hrefs("domain", account=account, domain="domain")
-        found = links(
-            self_href=reverse("domains", kwargs={"account": account}),
-            parent=reverse("account", kwargs={"account": account}),
-            items=[item(name, href(name)) for name in list_domains(account)],
-        )
-        return Response(ItemList(links=found))
+        items = (item(name, href(name)) for name in list_domains(account))
+        return Response(ItemList(links=self.links("account", items)))
 
     @route("POST", "", Level.ACCOUNT, Scope.CONFIG_WRITE)
     @operation(
@@ -274,7 +267,7 @@ class FqdnViewSet(AppViewSet):
         names = list_fqdns(self.principal, tenant_id=self.query.get("tenant"))
         href = hrefs("fqdn", fqdn="fqdn")
         return stream_links(
-            ItemList(links=links(self_href=request.get_full_path(), parent=reverse("contract"))),
+            ItemList(links=self.links("contract")),
             (item(name, href(name)) for name in names),
         )
 

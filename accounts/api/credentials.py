@@ -6,12 +6,10 @@ import datetime as dt
 from typing import TYPE_CHECKING
 
 import msgspec
-from django.urls import reverse
 from drf_spectacular.utils import OpenApiExample
 from rest_framework.response import Response
 
-from accounts.access.policy import Level
-from accounts.access.scopes import Scope
+from accounts.access.scopes import Level, Scope
 from accounts.pats import (
     CreatedPatDocument,
     PatDocument,
@@ -27,7 +25,7 @@ from accounts.serializers.users import PatBody, PatRotation
 from accounts.sessions import SessionDocument, end_session, end_sessions, list_sessions, read_session
 from accounts.viewsets import AppViewSet
 from tenantadmin.lib.core.structs import JsonStruct, Success
-from tenantadmin.lib.http.hal import REASON, HalLinks, hrefs, item, links
+from tenantadmin.lib.http.hal import REASON, HalLinks, hrefs, item
 from tenantadmin.lib.http.schema import refusal
 from tenantadmin.lib.http.viewsets import operation
 
@@ -61,11 +59,7 @@ class PersonalAccessTokenViewSet(AppViewSet):
     def list_personal_access_tokens(self, request: Request, email: str) -> Response:
         tokens = list_pats(self.principal, email=email)
         href = hrefs("user-token", email=email, pat_id=0)
-        found = links(
-            self_href=reverse("user-tokens", kwargs={"email": email}),
-            parent=reverse("user", kwargs={"email": email}),
-            items=[item(str(token.id), href(token.id)) for token in tokens],
-        )
+        found = self.links("user", (item(str(token.id), href(token.id)) for token in tokens))
         return Response(PatList(links=found, tokens=tokens))
 
     @route(
@@ -186,11 +180,7 @@ class SessionViewSet(AppViewSet):
     def list_sessions(self, request: Request, email: str) -> Response:
         sessions = list_sessions(self.principal, email=email)
         href = hrefs("user-session", email=email, session_id=0)
-        found = links(
-            self_href=reverse("user-sessions", kwargs={"email": email}),
-            parent=reverse("user", kwargs={"email": email}),
-            items=[item(str(session.id), href(session.id)) for session in sessions],
-        )
+        found = self.links("user", (item(str(session.id), href(session.id)) for session in sessions))
         return Response(SessionList(links=found, sessions=sessions))
 
     @route(

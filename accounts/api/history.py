@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import datetime as dt
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final
+from uuid import UUID
 
 import msgspec
 from django.db.models import Q
 from django.urls import reverse
 from rest_framework.response import Response
 
-from accounts.access.policy import Level
 from accounts.access.resources import is_signed_in_owner
-from accounts.access.scopes import Scope
+from accounts.access.scopes import Level, Scope
 from accounts.admin.words import describe_changes, describe_event
 from accounts.api.tenants import config_response
 from accounts.diff import ChangeInWords, FieldChange, describe_fields, diff_documents
@@ -47,21 +49,16 @@ from tenantadmin.lib.core.emails import normalize_email
 from tenantadmin.lib.core.errors import BadRequest, Detail
 from tenantadmin.lib.core.spreadsheets import CSV, CSV_FOR_PEOPLE
 from tenantadmin.lib.core.structs import Count, JsonStruct
+from tenantadmin.lib.http.bodies import preferred_media_type
 from tenantadmin.lib.http.hal import ETAG, IF_MATCH, SEQ, Link, PageLinks, item, link, next_page, page_links
-from tenantadmin.lib.http.parsers import preferred_media_type
 from tenantadmin.lib.http.schema import STALE
 from tenantadmin.lib.http.streaming import stream_csv
 from tenantadmin.lib.http.viewsets import operation
 
 if TYPE_CHECKING:
-    import datetime as dt
-    from collections.abc import Mapping, Sequence
-    from uuid import UUID
-
     from django.http import HttpResponseBase
     from rest_framework.request import Request
 
-    from accounts.access.policy import Policy
     from accounts.models import Event, Revision
     from accounts.routes import Route
 
@@ -246,8 +243,8 @@ class AccountHistoryViewSet(DocumentHistoryViewSet):
     owner = "an account"
 
     @classmethod
-    def policy(cls, action: str) -> Policy:
-        return replace(super().policy(action), level=Level.ACCOUNT)
+    def route_of(cls, action: str) -> Route:
+        return replace(super().route_of(action), level=Level.ACCOUNT)
 
 
 def _href(history: DocumentHistory, what: str = "", **more: int) -> str:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
+from uuid import UUID
 
 import msgspec
-from django.urls import reverse
 from drf_spectacular.utils import OpenApiExample
 from rest_framework.response import Response
 
-from accounts.access.policy import Level
-from accounts.access.scopes import Scope
+from accounts.access.scopes import Level, Scope
 from accounts.invitations import (
     InvitationDocument,
     accept_invitation,
@@ -32,13 +31,11 @@ from accounts.routes import route
 from accounts.serializers.users import InvitationBody
 from accounts.viewsets import AppViewSet
 from tenantadmin.lib.core.structs import JsonStruct, Success
-from tenantadmin.lib.http.hal import REASON, ListLinks, link
+from tenantadmin.lib.http.hal import REASON, ListLinks
 from tenantadmin.lib.http.schema import refusal
 from tenantadmin.lib.http.viewsets import operation
 
 if TYPE_CHECKING:
-    from uuid import UUID
-
     from rest_framework.request import Request
 
 
@@ -70,10 +67,7 @@ class InvitationViewSet(AppViewSet):
         responses={200: InvitationList},
     )
     def list_invitations(self, request: Request, tenant: UUID) -> Response:
-        links = ListLinks(
-            self_=link(reverse("invitations", kwargs={"tenant": tenant})),
-            parent=link(reverse("tenant", kwargs={"tenant": tenant})),
-        )
+        links = ListLinks.of(self.links("tenant"))
         found = list_invitations(self.principal, tenant_id=tenant)
         return Response(InvitationList(links=links, invitations=found))
 
@@ -144,10 +138,7 @@ class OwnInvitationViewSet(AppViewSet):
         responses={200: InvitationList},
     )
     def list_own_invitations(self, request: Request, email: str) -> Response:
-        links = ListLinks(
-            self_=link(reverse("user-invitations", kwargs={"email": email})),
-            parent=link(reverse("user", kwargs={"email": email})),
-        )
+        links = ListLinks.of(self.links("user"))
         return Response(InvitationList(links=links, invitations=list_own_invitations(self.principal)))
 
     @route("POST", "/<uuid:invitation>/accept", Level.SELF, notes="signed in only", name="accept-invitation")
@@ -201,10 +192,7 @@ class AccessRequestViewSet(AppViewSet):
         responses={200: AccessRequestList},
     )
     def list_access_requests(self, request: Request, tenant: UUID) -> Response:
-        links = ListLinks(
-            self_=link(reverse("access-requests", kwargs={"tenant": tenant})),
-            parent=link(reverse("tenant", kwargs={"tenant": tenant})),
-        )
+        links = ListLinks.of(self.links("tenant"))
         found = list_access_requests(self.principal, tenant_id=tenant)
         return Response(AccessRequestList(links=links, requests=found))
 

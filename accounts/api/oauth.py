@@ -5,6 +5,7 @@ Logging out ends a long-lived credential, in the style of RFC 7009.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn
 
 import msgspec
@@ -13,8 +14,7 @@ from drf_spectacular.utils import OpenApiExample, PolymorphicProxySerializer
 from rest_framework.response import Response
 
 from accounts.access.credentials import IssuedToken, exchange_pat, exchange_refresh_token, revoke
-from accounts.access.policy import Level
-from accounts.access.scopes import Scope
+from accounts.access.scopes import Level, Scope
 from accounts.access.tokens import JsonWebKeySet, current_keys
 from accounts.introspection import TokenDescription, describe_token
 from accounts.routes import route
@@ -32,17 +32,14 @@ from accounts.signin.flow import Device
 from accounts.signin.staff.opening import redeem_code
 from accounts.viewsets import AppViewSet
 from tenantadmin.lib.core.errors import ApiError
-from tenantadmin.lib.core.hosts import client_address
-from tenantadmin.lib.core.request_context import current_request_id
+from tenantadmin.lib.core.request_context import current_address, current_request_id
 from tenantadmin.lib.core.structs import JsonStruct, one_of
+from tenantadmin.lib.http.bodies import StrictFormParser, StrictJsonParser
 from tenantadmin.lib.http.handler import as_api_error
-from tenantadmin.lib.http.parsers import StrictFormParser, StrictJsonParser
 from tenantadmin.lib.http.serializers import unknown_name_message
 from tenantadmin.lib.http.viewsets import operation
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from rest_framework.request import Request
 
 
@@ -145,7 +142,7 @@ class OAuthViewSet(AppViewSet):
 
 def device_of(request: Request) -> Device:
     """Return from where a request signs in."""
-    return Device(address=client_address(request._request), user_agent=request.headers.get("User-Agent", ""))
+    return Device(address=current_address(), user_agent=request.headers.get("User-Agent", ""))
 
 
 def _read_token_request(data: Any) -> tuple[str, dict[str, str]]:

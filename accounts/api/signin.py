@@ -15,7 +15,7 @@ from drf_spectacular.utils import OpenApiExample, OpenApiResponse
 from msgspec import Meta
 from rest_framework.response import Response
 
-from accounts.access.policy import Level
+from accounts.access.scopes import Level
 from accounts.api.oauth import NO_STORE, device_of
 from accounts.routes import route
 from accounts.serializers.signin import (
@@ -41,11 +41,12 @@ from accounts.signin.staff.login import finish_at_provider, step_up
 from accounts.signin.state import BROWSER_COOKIE, Purpose, bind_browser, is_browser_id, new_browser_id
 from accounts.viewsets import AppViewSet
 from tenantadmin.lib.core.errors import BadRequest, Forbidden, InternalError
-from tenantadmin.lib.core.hosts import client_address, origin_of
+from tenantadmin.lib.core.hosts import origin_of
+from tenantadmin.lib.core.request_context import current_address
 from tenantadmin.lib.core.structs import JsonStruct
+from tenantadmin.lib.http.bodies import StrictFormParser, StrictJsonParser
 from tenantadmin.lib.http.hal import LOCATION
 from tenantadmin.lib.http.handler import answer_error, as_api_error, wants_page
-from tenantadmin.lib.http.parsers import StrictFormParser, StrictJsonParser
 from tenantadmin.lib.http.schema import refusal
 from tenantadmin.lib.http.viewsets import operation
 
@@ -203,7 +204,7 @@ class SignInViewSet(AppViewSet):
         request_link(
             email=self.body["email"],
             redirect=self.body["redirect"],
-            address=client_address(request._request),
+            address=current_address(),
         )
         return Response(MagicLinkSent(status="sent"), status=202, headers=NO_STORE)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Annotated
 from uuid import UUID
 
@@ -11,7 +12,6 @@ from drf_spectacular.utils import OpenApiExample
 from msgspec import Meta
 from rest_framework.response import Response
 
-from accounts.access.policy import Level
 from accounts.access.resources import (
     is_signed_in_owner,
     require_account_owner,
@@ -19,7 +19,7 @@ from accounts.access.resources import (
     require_tenant_owner,
 )
 from accounts.access.rights import latest_rights
-from accounts.access.scopes import Scope
+from accounts.access.scopes import Level, Scope
 from accounts.routes import route
 from accounts.serializers.tenants import (
     ManifestParameters,
@@ -56,7 +56,6 @@ from tenantadmin.lib.http.hal import (
     hrefs,
     item,
     link,
-    links,
     not_modified,
 )
 from tenantadmin.lib.http.schema import NOT_MODIFIED, refusal
@@ -64,8 +63,6 @@ from tenantadmin.lib.http.streaming import compress, stream_links
 from tenantadmin.lib.http.viewsets import operation
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     from django.http import StreamingHttpResponse
     from django.http.response import HttpResponseBase
     from rest_framework.request import Request
@@ -155,7 +152,7 @@ class TenantViewSet(AppViewSet):
     )
     def list_tenants(self, request: Request) -> StreamingHttpResponse:
         return stream_links(
-            ItemList(links=links(self_href=reverse("tenants"), parent=reverse("contract"))),
+            ItemList(links=self.links("contract")),
             tenant_items(list_tenants(latest_rights(self.principal))),
         )
 

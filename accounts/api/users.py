@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
@@ -9,8 +10,7 @@ from django.urls import reverse
 from drf_spectacular.utils import OpenApiExample
 from rest_framework.response import Response
 
-from accounts.access.policy import Level
-from accounts.access.scopes import Scope
+from accounts.access.scopes import Level, Scope
 from accounts.readers.rule import Author
 from accounts.roles import make_roles
 from accounts.routes import route
@@ -44,8 +44,6 @@ from tenantadmin.lib.http.hal import REASON, ListLinks, hrefs, link
 from tenantadmin.lib.http.viewsets import operation
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from rest_framework.request import Request
 
 

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 from uuid import UUID
@@ -33,8 +33,6 @@ from tenantadmin.lib.core.structs import Count, Email, JsonStruct, one_of
 from tenantadmin.lib.core.timestamps import Timestamp, later_than, now
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
     from accounts.access.principal import Principal
 
 

@@ -51,26 +51,13 @@ class NotAnsweredYet(ChallengeNotMet):
     """The DNS did not answer within a moment. A worker can wait for it."""
 
 
-def require_challenge(challenge: DomainChallenge) -> None:
-    """Check within a moment that the DNS has the TXT record of the challenge.
+def require_challenge(challenge: DomainChallenge, *, seconds: float) -> None:
+    """Check that the DNS has the TXT record of the challenge.
 
     Raises:
         ChallengeNotMet: the record is missing or different, or the DNS did not answer.
-        NotAnsweredYet
+        NotAnsweredYet: it did not answer in less than ``DNS_TIMEOUT_SECONDS``.
     """
-    _check(challenge, seconds=min(settings.DNS_TIMEOUT_SECONDS, _MOMENT))
-
-
-def wait_for_challenge(challenge: DomainChallenge) -> None:
-    """Check as `require_challenge` does, in a worker, within ``DNS_TIMEOUT_SECONDS``.
-
-    Raises:
-        ChallengeNotMet
-    """
-    _check(challenge, seconds=settings.DNS_TIMEOUT_SECONDS)
-
-
-def _check(challenge: DomainChallenge, *, seconds: float) -> None:
     try:
         answer = _resolver(seconds).resolve(challenge.name, "TXT")
     except (dns.resolver.NXDOMAIN, dns.resolver.NoAnswer) as error:
@@ -199,7 +186,7 @@ def verify_domain(
         return domain
     if not by_hand:
         count_use(limit=settings.DOMAIN_CHECK_LIMIT, kind="domain-check", key=str(account_id))
-        require_challenge(challenge_of(domain))
+        require_challenge(challenge_of(domain), seconds=min(settings.DNS_TIMEOUT_SECONDS, _MOMENT))
     _record_verification(domain, by_hand=by_hand, actor=actor)
     return domain
 
@@ -212,7 +199,7 @@ def verify_late(*, domain_id: int, actor: str) -> None:
     domain = Domain.objects.filter(pk=domain_id, verified_at__isnull=True).first()
     if domain is not None:
         with suppress(ChallengeNotMet, InUse, DomainNotFound):
-            wait_for_challenge(challenge_of(domain))
+            require_challenge(challenge_of(domain), seconds=settings.DNS_TIMEOUT_SECONDS)
             _record_verification(domain, by_hand=False, actor=actor)
 
 

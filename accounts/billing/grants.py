@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
 from uuid import UUID
 
@@ -26,8 +27,6 @@ from tenantadmin.lib.core.structs import Email, JsonStruct, one_of
 from tenantadmin.lib.core.timestamps import Timestamp, now
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from django.db.models import QuerySet
 
     from accounts.access.principal import Principal

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentTypeError
+from argparse import ArgumentParser, ArgumentTypeError
 from datetime import date
-from typing import TYPE_CHECKING
 from uuid import UUID
 
 from accounts.models import Revision, Tenant
-
-if TYPE_CHECKING:
-    from argparse import ArgumentParser
 
 
 def tenant_id(text: str) -> UUID:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from typing import TYPE_CHECKING
+from typing import Self
 
 from django.contrib.postgres.fields import ArrayField
 from django.contrib.postgres.indexes import GinIndex, OpClass
@@ -16,9 +16,6 @@ from accounts.models.querysets import DeletableQuerySet, RevocableQuerySet, word
 from accounts.models.tokens import PersonalAccessToken
 from accounts.models.users import User
 from tenantadmin.lib.core.timestamps import now
-
-if TYPE_CHECKING:
-    from typing import Self
 
 
 class Plan(models.TextChoices):

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 from django.db import models
 from django.db.models.functions import Coalesce
 
 from accounts.diff import label_of
 from tenantadmin.lib.core.timestamps import now
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 
 class RevisionKind(models.TextChoices):

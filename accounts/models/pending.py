@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from typing import TYPE_CHECKING
+from typing import Any, Self
 
 from django.db import models
 
@@ -11,9 +11,6 @@ from accounts.models.querysets import PendingQuerySet
 from accounts.models.tenants import Tenant
 from accounts.models.users import MembershipRole, PrimaryRole, User
 from tenantadmin.lib.core.timestamps import now
-
-if TYPE_CHECKING:
-    from typing import Any, Self
 
 
 class Pending(models.Model):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import Any, Protocol, Self, TypeVar
 
 from django.contrib.postgres.search import SearchVector
 from django.db import models
@@ -10,12 +10,9 @@ from django.db.models import CharField, F, Func, Q, Value
 
 from tenantadmin.lib.core.timestamps import now
 
-if TYPE_CHECKING:
-    from typing import Self
-
 
 class Access(Protocol):
-    """The scopes of a caller by tenant and account (`accounts.access.reach`)."""
+    """The scopes of a caller by tenant and account (`accounts.access.principal`)."""
 
     def as_q(self, scope: Any, *, tenant: str, account: str) -> Q: ...
 

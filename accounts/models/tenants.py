@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 import uuid
-from typing import TYPE_CHECKING
+from typing import Self
 
 from django.contrib.postgres.indexes import GinIndex
 from django.contrib.postgres.search import SearchVector
@@ -13,9 +13,6 @@ from django.db import models
 from accounts.models.billing import Account
 from accounts.models.querysets import TenantQuerySet
 from tenantadmin.lib.core.timestamps import now
-
-if TYPE_CHECKING:
-    from typing import Self
 
 
 def fold_name(text: str) -> str:

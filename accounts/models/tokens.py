@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final, Self
 
 from django.contrib.postgres.fields import ArrayField
 from django.contrib.postgres.indexes import GinIndex
@@ -12,10 +12,6 @@ from django.db.models import Exists, OuterRef, Q, Value
 from accounts.models.querysets import RevocableQuerySet
 from accounts.models.users import User
 from tenantadmin.lib.core.timestamps import now
-
-if TYPE_CHECKING:
-    from typing import Self
-
 
 #: The name of tokens that the dashboard makes for itself (pats.js).
 OF_DASHBOARD: Final = "Dashboard, until sign-out"

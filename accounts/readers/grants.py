@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
+from uuid import UUID
 
 from accounts.access.resources import owns_itself
 from accounts.access.scopes import ABILITIES, Scope
@@ -22,9 +24,6 @@ from tenantadmin.lib.core.errors import ValidationFailed
 from tenantadmin.lib.core.timestamps import format_timestamp, now
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
-    from uuid import UUID
-
     from accounts.access.principal import Principal
 from accounts.readers.memberships import record_membership, recorded
 from accounts.readers.rule import Approval, Author, Change, Effect, Need, change_readers

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import datetime as dt
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
+from uuid import UUID
 
 from accounts.access.scopes import Scope
 from accounts.events import record_event
@@ -17,10 +20,6 @@ from tenantadmin.lib.core.errors import Conflict, Forbidden
 from tenantadmin.lib.core.timestamps import format_timestamp
 
 if TYPE_CHECKING:
-    import datetime as dt
-    from collections.abc import Iterable, Iterator, Mapping
-    from uuid import UUID
-
     from accounts.access.principal import Principal
 from accounts.readers.rule import Approval, Author, Change, Effect, Need
 
@@ -128,7 +127,6 @@ ONLY_OWNERS_ADD: Final = (
     "The owners of this tenant approve the access of staff, so staff cannot add members. An owner invites "
     "new members."
 )
-
 
 #: Why staff make no tokens of members of such a tenant.
 ONLY_THEIR_OWN_TOKENS: Final = (

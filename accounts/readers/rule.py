@@ -15,10 +15,12 @@ from __future__ import annotations
 
 import datetime as dt
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Self
+from uuid import UUID
 
 from django.conf import settings
 from django.db import transaction
@@ -46,9 +48,6 @@ from tenantadmin.lib.core.request_context import current_reason
 from tenantadmin.lib.core.timestamps import format_timestamp, now
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-    from uuid import UUID
-
     from accounts.access.principal import Principal
 
 #: How long a second platform admin may confirm what the first has asked for.

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 from accounts.events import record_event
 from accounts.models import (
@@ -14,9 +16,6 @@ from accounts.models.users import MembershipRole, PrimaryRole
 from tenantadmin.lib.core.errors import Forbidden
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-    from uuid import UUID
-
     from accounts.access.principal import Principal
 from accounts.readers.grants import record_grant
 from accounts.readers.memberships import ONLY_THEIR_OWN_TOKENS, record_membership, recorded

@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from accounts.models.events import EventKind
 from accounts.models.history import RevisionKind
 from accounts.revisions import DEFAULT_LIMIT, MAX_COMMENT, MAX_LIMIT
@@ -35,26 +33,23 @@ class PageParameters(StrictSerializer):
 class ChangeParameters(PageParameters):
     """`from` and `to` limit the period."""
 
+    from_ = TimestampField(required=False, help_text="Inclusive.")
     to = TimestampField(required=False, help_text="Inclusive.")
     userId = StrictCharField(required=False, max_length=320, help_text="Who made the change.")
     kind = OneOfField(choices=RevisionKind.values, required=False)
-
-    def get_fields(self) -> dict[str, Any]:
-        return {"from": TimestampField(required=False, help_text="Inclusive."), **super().get_fields()}
 
 
 class DiffParameters(StrictSerializer):
     """The two revisions to compare."""
 
+    from_ = StrictIntegerField(min_value=0)
     to = StrictIntegerField(min_value=0)
-
-    def get_fields(self) -> dict[str, Any]:
-        return {"from": StrictIntegerField(min_value=0), **super().get_fields()}
 
 
 class EventParameters(PageParameters):
     """`from` and `to` limit the period."""
 
+    from_ = TimestampField(required=False, help_text="Inclusive.")
     to = TimestampField(required=False, help_text="Inclusive.")
     actor = StrictCharField(
         required=False, max_length=320, help_text="Who did it: an email, or the name of a command."
@@ -64,6 +59,3 @@ class EventParameters(PageParameters):
     )
     kind = OneOfField(choices=EventKind.values, required=False)
     tenant = StrictUuidField(required=False)
-
-    def get_fields(self) -> dict[str, Any]:
-        return {"from": TimestampField(required=False, help_text="Inclusive."), **super().get_fields()}

@@ -58,6 +58,12 @@ class PerHourField(StrictCharField):
 class Price(StrictSerializer):
     """What an hour of the warehouse costs from a day on."""
 
+    from_ = DayField(help_text="The first day (UTC) of this price.")
+    host = StrictCharField(
+        required=False,
+        max_length=253,
+        help_text="The `serverHostname` of the log that it is of. Default: every other.",
+    )
     currency = CurrencyField(max_length=3, help_text="ISO 4217; the same in the whole list.")
     perHour = PerHourField(
         max_length=14, help_text="A decimal number as text, such as `3.00`; at most 4 decimals."
@@ -75,15 +81,6 @@ class Price(StrictSerializer):
         max_value=MAX_SECONDS,
         help_text="What each start bills at least. Default 60.",
     )
-
-    def get_fields(self) -> dict[str, Any]:
-        first = DayField(help_text="The first day (UTC) of this price.")
-        host = StrictCharField(
-            required=False,
-            max_length=253,
-            help_text="The `serverHostname` of the log that it is of. Default: every other.",
-        )
-        return {"from": first, "host": host, **super().get_fields()}
 
     def to_internal_value(self, data: Any) -> dict[str, Any]:
         price: dict[str, Any] = super().to_internal_value(data)

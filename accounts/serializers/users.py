@@ -7,7 +7,8 @@ Contract: User, Roles, Tenant membership.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
 
 from rest_framework import serializers
 
@@ -26,10 +27,6 @@ from tenantadmin.lib.http.serializers import (
     StrictSerializer,
     TimestampField,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
 
 SCOPES = sorted(Scope)
 

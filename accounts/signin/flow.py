@@ -6,9 +6,12 @@ and one tenant, only once even if several sign-ins run at the same time.
 
 from __future__ import annotations
 
+import datetime as dt
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Self
+from uuid import UUID
 
 from django.conf import settings
 from django.db import transaction
@@ -36,11 +39,6 @@ from tenantadmin.lib.core.structs import JsonStruct
 from tenantadmin.lib.core.timestamps import now
 
 if TYPE_CHECKING:
-    import datetime as dt
-    from collections.abc import Mapping
-    from typing import Self
-    from uuid import UUID
-
     from accounts.access.credentials import IssuedToken
 
 

@@ -23,7 +23,7 @@ from accounts.models.events import EventKind
 from accounts.signin.flow import Device, Identity, SignIn, complete_sign_in, return_address
 from accounts.signin.redirects import with_parameters
 from tenantadmin.lib.core.errors import ApiError, Unauthorized
-from tenantadmin.lib.core.hosts import network_of
+from tenantadmin.lib.core.request_context import network_of
 from tenantadmin.lib.core.timestamps import now
 
 if TYPE_CHECKING:

@@ -8,13 +8,11 @@ differently: backslashes, tabs, userinfo and look-alike dots.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable, Mapping
+from typing import Final
 from urllib.parse import parse_qsl, urlencode, urljoin, urlsplit, urlunsplit
 
 from tenantadmin.lib.core.hosts import origin_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
 
 #: Characters (contract: Limits).
 MAX_REDIRECT_LENGTH: Final = 2048

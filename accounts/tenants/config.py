@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import datetime as dt
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import Annotated, Any, Final
 from uuid import UUID
 
 from django.db import transaction
@@ -26,10 +28,6 @@ from tenantadmin.lib.core.errors import Conflict, Forbidden
 from tenantadmin.lib.core.rendering import require_etag, strong_etag
 from tenantadmin.lib.core.structs import Count, JsonStruct, one_of, sent_as
 from tenantadmin.lib.core.timestamps import Timestamp
-
-if TYPE_CHECKING:
-    import datetime as dt
-    from collections.abc import Callable, Mapping
 
 _DEFAULT_CACHING: Final = {"cacheEnabled": True, "ttlSeconds": 86_400}
 _APPROVAL: Final = {"staffApproval": str(StaffApproval.REQUIRED)}

@@ -7,17 +7,16 @@ restore such documents.
 
 from __future__ import annotations
 
+import datetime as dt
+from collections.abc import Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any, Protocol
+from uuid import UUID
 
 from django.conf import settings
 from django.utils.module_loading import import_string
 
 if TYPE_CHECKING:
-    import datetime as dt
-    from collections.abc import Mapping
-    from uuid import UUID
-
     from accounts.models import Tenant
 
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from django.db import IntegrityError, OperationalError
 from psycopg.errors import DeadlockDetected
 
 from tenantadmin.lib.core.errors import ApiError, Conflict, NotFound
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 class FqdnConflict(ApiError):

@@ -6,6 +6,8 @@ free. One SQL statement claims a name, so the database decides which of two conc
 
 from __future__ import annotations
 
+import datetime as dt
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias
 from uuid import UUID
@@ -25,9 +27,6 @@ from tenantadmin.lib.core.structs import JsonStruct
 from tenantadmin.lib.core.timestamps import Timestamp, format_timestamp, now
 
 if TYPE_CHECKING:
-    import datetime as dt
-    from collections.abc import Collection, Iterator, Sequence
-
     from django.db.models import QuerySet
 
     from accounts.access.principal import Principal

@@ -6,7 +6,10 @@
 from __future__ import annotations
 
 import contextlib
+import datetime as dt
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
+from uuid import UUID
 
 from django.conf import settings
 from django.db import transaction
@@ -41,10 +44,6 @@ from tenantadmin.lib.core.errors import Detail, ValidationFailed
 from tenantadmin.lib.core.timestamps import format_timestamp, now
 
 if TYPE_CHECKING:
-    import datetime as dt
-    from collections.abc import Callable, Mapping
-    from uuid import UUID
-
     from accounts.access.principal import Principal
 
 

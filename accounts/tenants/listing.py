@@ -5,8 +5,11 @@ Contract: Tenant list item, Tenant manifest, Manifest access.
 
 from __future__ import annotations
 
+import datetime as dt
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
+from uuid import UUID
 
 from django.db.models import Count, F, Max, Q, Sum
 from django.db.models.functions import Extract
@@ -19,10 +22,6 @@ from accounts.tenants.stamps import newest_settled, settled_before
 from tenantadmin.lib.core.rendering import strong_etag
 
 if TYPE_CHECKING:
-    import datetime as dt
-    from collections.abc import Iterator
-    from uuid import UUID
-
     from accounts.access.principal import Principal
     from accounts.models.querysets import TenantQuerySet
     from tenantadmin.lib.core.timestamps import Timestamp

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeAlias, get_args
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Final, Literal, TypeAlias, get_args
 
 Billing: TypeAlias = Literal["suspending", "busy", "always-on"]
 BILLINGS: Final[tuple[Billing, ...]] = get_args(Billing)

@@ -10,16 +10,15 @@ metadata and markers.
 
 from __future__ import annotations
 
+import datetime as dt
 from typing import TYPE_CHECKING, Any, Final
+from uuid import UUID
 
 from django.db import connection
 
 from tenantadmin.lib.core.timestamps import Timestamp, format_timestamp
 
 if TYPE_CHECKING:
-    import datetime as dt
-    from uuid import UUID
-
     from django.db.models import Model, QuerySet
 
 _NEVER: Final = Timestamp("1970-01-01T00:00:00.000Z")

@@ -6,7 +6,8 @@ Contract: TenantConfig (`warehouse`). Credentials in the text are never returned
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Annotated, Final
+from collections.abc import Mapping
+from typing import Annotated, Final
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 import psycopg
@@ -16,10 +17,6 @@ from psycopg.conninfo import conninfo_to_dict
 from tenantadmin.lib.core.errors import Detail, ValidationFailed
 from tenantadmin.lib.core.hosts import normalize_fqdn
 from tenantadmin.lib.core.structs import JsonStruct, one_of
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
 
 _SECRET_PATTERNS: Final = re.compile(
     r"""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final
+from uuid import UUID
 
 from django import forms
 from django.db import transaction
@@ -22,15 +24,12 @@ from logs.models import Partition, PendingBuild, QuarantinedEntry
 from logs.quarantine import read_quarantined
 from tenantadmin.lib.core.errors import BadRequest, NotFound
 from tenantadmin.lib.core.formats import count
-from tenantadmin.lib.core.hosts import client_address
+from tenantadmin.lib.core.request_context import current_address
 from tenantadmin.lib.core.timestamps import days_before, now
 from tenantadmin.lib.http.health import ObjectStoreUnreachable
 from tenantadmin.lib.objectstore import StoreError, default_store
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-    from uuid import UUID
-
     from accounts.admin.base import Trail
 
 
@@ -199,7 +198,7 @@ class QuarantinedEntryPage(TenantPage):
         if entry is None:
             raise NotFound("This entry is not in quarantine any more.")
         try:
-            reader = Reader(self.actor, client_address(self.request))
+            reader = Reader(self.actor, current_address())
             raw = read_quarantined(default_store(), entry, reader=reader)
         except StoreError as error:
             raise ObjectStoreUnreachable from error
@@ -225,6 +224,7 @@ class RebuildPage(TenantActPage):
         "What is shown stays until the new build is done. A failed day that has no log will become “no log”."
     )
     form_class = RebuildForm
+    back = "tenant-builds"
 
     def initial(self) -> dict[str, Any]:
         today = now().date().isoformat()
@@ -257,9 +257,6 @@ class RebuildPage(TenantActPage):
             "days": built,
             "withoutLog": closed,
         }
-
-    def done_at(self) -> str:
-        return self.to("tenant-builds")
 
 
 def _describe_days(built: int, *, closed: int, without_log: int) -> str:

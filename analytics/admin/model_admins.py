@@ -1,15 +1,16 @@
 from __future__ import annotations
 
+import datetime as dt
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.contrib import admin
 from django.db.models import Count, Exists, OuterRef, Subquery
-from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 
 from accounts.admin.finding import tenants_meant
 from accounts.admin.model_admins import MembershipInline, StateFilter
-from accounts.admin.names import FindsPeople, NamingAdmin, revisions_address
+from accounts.admin.names import FindsPeople, NamingAdmin
 from accounts.models import Membership, Tenant
 from accounts.models.billing import Plan
 from accounts.models.users import MembershipRole
@@ -43,14 +44,10 @@ from tenantadmin.lib.core.timestamps import now
 from tenantadmin.lib.http.admin import ReadOnlyAdmin, shortened
 
 if TYPE_CHECKING:
-    import datetime as dt
-    from collections.abc import Callable, Mapping, Sequence
-
-    from django.db.models import Field, Model, Q, QuerySet
+    from django.db.models import Model, Q, QuerySet
     from django.http import HttpRequest
 
     from analytics.models.summaries import TenantHealthQuerySet
-    from tenantadmin.lib.http.admin_lists import Shown
 
 
 @admin.display(description="channels")
@@ -76,9 +73,7 @@ class AlertAdmin(ReadOnlyAdmin):
     list_filter = ("kind", "enabled")
     list_select_related = ("tenant",)
     search_fields = ("tenant__id",)
-
-    def shown_as(self, field: Field[Any, Any]) -> Shown:
-        return channels if field.name == "channels" else super().shown_as(field)
+    shown: ClassVar = {"channels": channels}
 
 
 @admin.register(AlertFiring)
@@ -95,23 +90,19 @@ class AlertDeliveryAdmin(ReadOnlyAdmin):
     list_filter = ("state", "created_at")
     list_select_related = ("alert",)
     search_fields = ("alert__alert_id",)
-
-    def shown_as(self, field: Field[Any, Any]) -> Shown:
-        return channel if field.name == "channel" else super().shown_as(field)
+    shown: ClassVar = {"channel": channel}
 
 
 @admin.register(DayRollup)
 class DayRollupAdmin(NamingAdmin):
     list_display = ("day", "tenant_id", "bytes", "version", "built_at")
     ordering = ("-tenant_id", "-day")
-    search_fields = ("tenant_id",)
 
 
 @admin.register(MergedRollup)
 class MergedRollupAdmin(NamingAdmin):
     list_display = ("period", "tenant_id", "bytes", "version", "built_at")
     ordering = ("-tenant_id", "-period")
-    search_fields = ("tenant_id",)
 
 
 @admin.register(SummaryDocument)
@@ -119,7 +110,6 @@ class SummaryDocumentAdmin(NamingAdmin):
     list_display = ("kind", "period", "tenant_id", "incomplete", "bytes", "etag", "built_at")
     list_filter = ("kind",)
     ordering = ("-tenant_id", "-kind", "-period")
-    search_fields = ("tenant_id",)
     exclude: ClassVar = ("body",)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
@@ -141,14 +131,12 @@ class BuildAdmin(NamingAdmin):
         "finished_at", "rows", shortened("error"),
     )  # fmt: skip
     list_filter = ("state", "started_at")
-    search_fields = ("tenant_id",)
 
 
 @admin.register(ReplayRun)
 class ReplayRunAdmin(NamingAdmin):
     list_display = ("requested_at", "tenant_id", "state", "first_day", "last_day", shortened("error"))
     list_filter = ("state", "requested_at")
-    search_fields = ("tenant_id",)
 
 
 class HealthFilter(admin.SimpleListFilter):
@@ -227,7 +215,9 @@ class PlanFilter(admin.SimpleListFilter):
 
 @admin.register(Tenant)
 class TenantAdmin(ReadOnlyAdmin):
+    page = "admin:tenant"
     creating_page = "admin:tenant-new"
+    revisions = "tenant_id={}"
     list_display = (
         *("name", "state", "account_and_plan", "owner"),
         *("hit_rate", "requests", "warehouse_time", "last_day", "last_change"),
@@ -315,12 +305,6 @@ class TenantAdmin(ReadOnlyAdmin):
     def matching(self, term: str) -> Q:
         return tenants_meant(term)
 
-    def page_address(self, obj: Any) -> str:
-        return reverse("admin:tenant", args=[obj.pk])
-
-    def revisions_address(self, obj: Any) -> str:
-        return revisions_address(tenant_id=obj.pk)
-
 
 @admin.register(TenantHealth)
 class TenantHealthAdmin(NamingAdmin):
@@ -328,31 +312,25 @@ class TenantHealthAdmin(NamingAdmin):
         "tenant_id", "last_day", "rate_1", "rate_7", "rate_28", "requests_7",
         "stale_days", "quarantined", "has_findings", "updated_at",
     )  # fmt: skip
-    search_fields = ("tenant_id",)
+
+
+@admin.display(description="document")
+def document(obj: Digest) -> str:
+    """Show the digest as plain text. The API has its facts with their SQL."""
+    return format_html('<pre class="json">{}</pre>', render_digest(obj, "text/plain"))
 
 
 @admin.register(Digest)
 class DigestAdmin(NamingAdmin):
     list_display = ("period", "tenant_id", "first_day", "last_day", "made_at")
     ordering = ("-tenant_id", "-period")
-    search_fields = ("tenant_id",)
-
-    def shown_as(self, field: Field[Any, Any]) -> Shown:
-        """Show the document as text. The API has its facts with their SQL."""
-        return document if field.name == "document" else super().shown_as(field)
-
-
-@admin.display(description="document")
-def document(obj: Digest) -> str:
-    """Show the digest as plain text."""
-    return format_html('<pre class="json">{}</pre>', render_digest(obj, "text/plain"))
+    shown: ClassVar = {"document": document}
 
 
 @admin.register(ModelExchange)
 class ModelExchangeAdmin(NamingAdmin):
     list_display = ("sent_at", "tenant_id", "period", "outcome", shortened("reason"))
     list_filter = ("outcome", "sent_at")
-    search_fields = ("tenant_id",)
 
 
 @admin.register(DigestPreference)
@@ -377,7 +355,6 @@ class RecommendationAdmin(NamingAdmin):
     list_display = ("mined_at", "tenant_id", "kind", "state", shortened("title"), "decided_by")
     list_filter = ("state", "kind", "mined_at")
     ordering = ("-mined_at", "-pk")
-    search_fields = ("tenant_id",)
 
 
 @admin.register(Mining)
@@ -385,14 +362,12 @@ class MiningAdmin(NamingAdmin):
     list_display = ("requested_at", "tenant_id", "state", "finished_at", shortened("error"))
     list_filter = ("state",)
     ordering = ("-requested_at", "-pk")
-    search_fields = ("tenant_id",)
 
 
 @admin.register(Assessment)
 class AssessmentAdmin(NamingAdmin):
     list_display = ("created_at", "tenant_id", "source", "owner")
     list_filter = ("source",)
-    search_fields = ("tenant_id",)
 
 
 @admin.register(Effect)
@@ -401,4 +376,3 @@ class EffectAdmin(NamingAdmin):
     list_filter = ("state",)
     list_select_related = ("recommendation",)
     ordering = ("-pk",)
-    search_fields = ("tenant_id",)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -10,8 +11,6 @@ import msgspec
 from analytics.advice.proposal import apply_edits, new_rule_id
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
     from analytics.advice.proposal import RuleEdit
 
     Document = Mapping[str, Any]

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -22,8 +23,6 @@ from rules.tables.names import NameIndex, TableName
 from rules.tables.warehouse import ANY_TABLES, WarehouseTables
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
     from duckdb import DuckDBPyConnection
 
     from analytics.replay.load import Gateway

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import date, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Final
-from uuid import UUID  # noqa: TC003  # of a struct
+from uuid import UUID
 
 import msgspec
 from django.conf import settings
@@ -47,9 +48,6 @@ from tenantadmin.lib.core.timestamps import Timestamp, format_timestamp, now
 from tenantadmin.lib.database.connections import build_lock
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from datetime import date
-
     from django.db.models import QuerySet
 
     from tenantadmin.lib.objectstore import ObjectStore

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 
@@ -34,8 +35,6 @@ from logs.sql.view import LogView
 from tenantadmin.lib.core.structs import Count, JsonStruct
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
     from duckdb import DuckDBPyConnection
 
     from accounts.tenants.pricing import Pricing

@@ -9,6 +9,7 @@ The log is loaded once. The current rules are replayed, and then the rules with 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -33,8 +34,6 @@ from tenantadmin.lib.core.rendering import make_storable
 from tenantadmin.lib.core.structs import Count, JsonStruct
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence, Set
-
     from duckdb import DuckDBPyConnection
 
     from analytics.advice.estimate import Statement

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from enum import StrEnum
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -26,9 +28,6 @@ from rules.tables.warehouse import ANY_TABLES, WarehouseTables
 from tenantadmin.lib.core.structs import JsonStruct
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
-    from datetime import date
-
     from duckdb import DuckDBPyConnection
 
     from analytics.advice.estimate import Requests, Series, Write

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from typing import TYPE_CHECKING, Annotated, Any, Final
 from uuid import UUID
 
@@ -40,9 +42,6 @@ from tenantadmin.lib.core.structs import Count, JsonStruct, one_of, sent_as
 from tenantadmin.lib.core.timestamps import Timestamp, now
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
-    from datetime import date
-
     from rules.ruleset import RulesetState
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import logging
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
-from datetime import timedelta
+from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
+from uuid import UUID
 
 import msgspec
 from django.conf import settings
@@ -31,10 +33,6 @@ from tenantadmin.lib.core.timestamps import now
 from tenantadmin.lib.database.connections import build_lock
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence, Set
-    from datetime import date, datetime
-    from uuid import UUID
-
     from analytics.advice.mine import Advice, RulesetReplay
     from tenantadmin.lib.objectstore import ObjectStore
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Mapping
 from decimal import Decimal
-from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
+from typing import Annotated, Any, Final, NamedTuple, Self
 
 from msgspec import Meta
 
@@ -15,10 +16,6 @@ from analytics.replay.figures import NO_WAITING, middle
 from analytics.reports.savings_sql import MONTH_DAYS
 from tenantadmin.lib.core import formats
 from tenantadmin.lib.core.structs import JsonStruct, one_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from typing import Self
 
 #: Gains are shown for a month of `MONTH_DAYS`, and for a year of so many of these months.
 _MONTHS: Final = 12

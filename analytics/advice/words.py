@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
+from uuid import UUID
 
 from analytics.advice.proposal import Kind
 from analytics.replay.figures import NO_WAITING, figures_of, middle, time_of
@@ -12,9 +14,6 @@ from analytics.reports.savings_sql import MONTH_DAYS
 from tenantadmin.lib.core import formats
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
-    from uuid import UUID
-
     from analytics.models import Recommendation
     from analytics.replay.figures import Figure
 

@@ -4,8 +4,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated, Any, Final
+from uuid import UUID
 
 import msgspec
 from django.conf import settings
@@ -15,8 +17,7 @@ from msgspec import Meta
 from rest_framework import serializers
 from rest_framework.response import Response
 
-from accounts.access.policy import Level
-from accounts.access.scopes import Scope
+from accounts.access.scopes import Level, Scope
 from accounts.routes import route
 from accounts.serializers.fields import EmailField
 from accounts.serializers.users import Rotation
@@ -54,7 +55,7 @@ from analytics.words.alerts import AlertChannelTest, send_test, try_channels
 from tenantadmin.lib.core.errors import Forbidden
 from tenantadmin.lib.core.outgoing import MAX_URL, check_url, parse_exceptions
 from tenantadmin.lib.core.structs import JsonStruct, Success
-from tenantadmin.lib.http.hal import ETAG, IF_MATCH, LOCATION, ItemList, ListLinks, hrefs, item, link, links
+from tenantadmin.lib.http.hal import ETAG, IF_MATCH, LOCATION, ItemList, ListLinks, hrefs, item, link
 from tenantadmin.lib.http.schema import STALE, refusal
 from tenantadmin.lib.http.serializers import (
     JsonBooleanField,
@@ -69,9 +70,6 @@ from tenantadmin.lib.http.serializers import (
 from tenantadmin.lib.http.viewsets import operation
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from uuid import UUID
-
     from rest_framework.request import Request
 
     from analytics.models import Alert, AlertDelivery
@@ -133,10 +131,8 @@ class AlertChannelBody(StrictSerializer):
 class AlertQuietHoursBody(StrictSerializer):
     """A time of each day, in UTC, in which no message is sent."""
 
+    from_ = StrictRegexField(_TIME, help_text="`HH:MM`")
     to = StrictRegexField(_TIME, help_text="`HH:MM`; earlier than `from` if a midnight is between.")
-
-    def get_fields(self) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
-        return {"from": StrictRegexField(_TIME, help_text="`HH:MM`"), **super().get_fields()}
 
     def validate(self, attrs: Mapping[str, Any]) -> Mapping[str, Any]:
         if attrs["from"] == attrs["to"]:
@@ -225,11 +221,7 @@ class AlertViewSet(AppViewSet):
         href = hrefs("alert", tenant=tenant, alertId=tenant)
         return Response(
             AlertList(
-                links=links(
-                    self_href=reverse("alerts", kwargs={"tenant": tenant}),
-                    parent=reverse("tenant", kwargs={"tenant": tenant}),
-                    items=(item(alert.name, href(alert.pk)) for alert in alerts),
-                ),
+                links=self.links("tenant", (item(alert.name, href(alert.pk)) for alert in alerts)),
                 alerts=[self._describe(alert) for alert in alerts],
                 kinds=list_kinds(),
                 currency=Pricing.of(read_prices(tenant)).currency,

@@ -5,14 +5,14 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from uuid import UUID
 
 from django.urls import reverse
 from rest_framework.response import Response
 
-from accounts.access.policy import Level
 from accounts.access.resources import require_account_owner, require_account_scope, require_tenant_owner
 from accounts.access.rights import latest_rights
-from accounts.access.scopes import Scope
+from accounts.access.scopes import Level, Scope
 from accounts.routes import route
 from accounts.serializers.fields import NameField
 from accounts.tenants.config import TenantConfigDocument
@@ -24,14 +24,12 @@ from analytics.assessments.report import (
     list_assessments,
     read_assessment,
 )
-from tenantadmin.lib.http.hal import ANY_ID, ETAG, LOCATION, ItemList, hrefs, item, links
+from tenantadmin.lib.http.hal import ANY_ID, ETAG, LOCATION, ItemList, hrefs, item
 from tenantadmin.lib.http.schema import refusal
 from tenantadmin.lib.http.serializers import StrictSerializer, StrictUuidField
 from tenantadmin.lib.http.viewsets import operation
 
 if TYPE_CHECKING:
-    from uuid import UUID
-
     from rest_framework.request import Request
 
 
@@ -63,10 +61,8 @@ class AssessmentViewSet(AppViewSet):
         href = hrefs("assessment", tenant=ANY_ID)
         return Response(
             AssessmentList(
-                links=links(
-                    self_href=reverse("assessments"),
-                    parent=reverse("contract"),
-                    items=(item(str(one.tenant_id), href(one.tenant_id)) for one in found),
+                links=self.links(
+                    "contract", (item(str(one.tenant_id), href(one.tenant_id)) for one in found)
                 ),
                 assessments=list(found),
             )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
+from uuid import UUID
 
 import msgspec
 from django.conf import settings
@@ -15,9 +16,8 @@ from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
 from rest_framework.parsers import MultiPartParser
 from rest_framework.response import Response
 
-from accounts.access.policy import Level
 from accounts.access.resources import require_tenant_owner
-from accounts.access.scopes import Scope
+from accounts.access.scopes import Level, Scope
 from accounts.api.oauth import NO_STORE
 from accounts.invitations import refuse_invitations, refused_address
 from accounts.routes import route
@@ -49,6 +49,7 @@ from analytics.words.digests import (
 from analytics.words.verdict import Verdict, read_verdict
 from logs.serializers import DAY, MONTH, YEAR
 from tenantadmin.lib.core.structs import JsonStruct
+from tenantadmin.lib.http.bodies import StrictFormParser, StrictJsonParser, preferred_media_type
 from tenantadmin.lib.http.hal import (
     ANY_ID,
     ETAG,
@@ -57,18 +58,14 @@ from tenantadmin.lib.http.hal import (
     PageLinks,
     hrefs,
     item,
-    links,
     not_modified,
     page_links,
 )
-from tenantadmin.lib.http.parsers import StrictFormParser, StrictJsonParser, preferred_media_type
 from tenantadmin.lib.http.schema import NOT_MODIFIED, refusal
 from tenantadmin.lib.http.serializers import OneOfField, StrictCharField, StrictSerializer
 from tenantadmin.lib.http.viewsets import operation
 
 if TYPE_CHECKING:
-    from uuid import UUID
-
     from rest_framework.request import Request
 
 
@@ -213,12 +210,7 @@ class DigestMailViewSet(AppViewSet):
     @operation(summary="Which digests the user gets by mail", responses={200: DigestPreferences})
     def list_digest_preferences(self, request: Request, email: str) -> Response:
         """All tenants whose digests the user may read by membership or grant."""
-        own_links = links(
-            self_href=reverse("user-digests", kwargs={"email": email}),
-            parent=reverse("user", kwargs={"email": email}),
-            items=(),
-        )
-        return Response(DigestPreferences(links=own_links, digests=list_preferences(email)))
+        return Response(DigestPreferences(links=self.links("user"), digests=list_preferences(email)))
 
     @route("PUT", "/<uuid:tenant>", Level.SELF, Scope.USERS_WRITE, name="user-digest")
     @operation(

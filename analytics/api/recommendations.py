@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
+from uuid import UUID
 
 from django.urls import reverse
 from msgspec import Meta
 from rest_framework.response import Response
 from rest_framework.serializers import DictField, ListField, ValidationError
 
-from accounts.access.policy import Level
-from accounts.access.scopes import Scope
+from accounts.access.scopes import Level, Scope
 from accounts.routes import route
 from accounts.serializers.history import CommentParameters
 from accounts.viewsets import AppViewSet
@@ -40,7 +40,7 @@ from rules.drafts import DraftDocument
 from rules.ruleset import TenantRules
 from rules.write import RulesetRefusal
 from tenantadmin.lib.core.errors import ValidationFailed
-from tenantadmin.lib.http.hal import ETAG, IF_MATCH, IF_NONE_MATCH, ItemList, hrefs, item, links, not_modified
+from tenantadmin.lib.http.hal import ETAG, IF_MATCH, IF_NONE_MATCH, ItemList, hrefs, item, not_modified
 from tenantadmin.lib.http.schema import NOT_MODIFIED, refusal
 from tenantadmin.lib.http.serializers import (
     DayField,
@@ -52,8 +52,6 @@ from tenantadmin.lib.http.serializers import (
 from tenantadmin.lib.http.viewsets import operation
 
 if TYPE_CHECKING:
-    from uuid import UUID
-
     from rest_framework.request import Request
 
 
@@ -142,11 +140,7 @@ class RecommendationViewSet(AppViewSet):
         outdated = find_outdated(undecided)
         return Response(
             RecommendationList(
-                links=links(
-                    self_href=request.get_full_path(),
-                    parent=reverse("tenant", kwargs={"tenant": tenant}),
-                    items=(item(str(row.pk), href(row.pk)) for row in recommendations),
-                ),
+                links=self.links("tenant", (item(str(row.pk), href(row.pk)) for row in recommendations)),
                 mining=None if mining is None else describe_mining(mining),
                 recommendations=[describe_recommendation(row, outdated) for row in recommendations],
                 possible=describe_possible(undecided, outdated),

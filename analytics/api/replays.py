@@ -4,15 +4,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+from uuid import UUID
 
 from django.urls import reverse
 from drf_spectacular.utils import OpenApiExample, extend_schema_field
 from rest_framework import serializers
 from rest_framework.response import Response
 
-from accounts.access.policy import Level
-from accounts.access.scopes import Scope
+from accounts.access.scopes import Level, Scope
 from accounts.routes import route
 from accounts.viewsets import AppViewSet
 from analytics.advice.recommend import purpose_of_replay
@@ -33,7 +33,7 @@ from analytics.replay.runs import (
 from rules.serializers import RuleBody
 from tenantadmin.lib.core.structs import Success
 from tenantadmin.lib.http.budgets import LINT
-from tenantadmin.lib.http.hal import ETAG, IF_NONE_MATCH, LOCATION, ItemList, hrefs, item, links, not_modified
+from tenantadmin.lib.http.hal import ETAG, IF_NONE_MATCH, LOCATION, ItemList, hrefs, item, not_modified
 from tenantadmin.lib.http.schema import NOT_MODIFIED, refusal
 from tenantadmin.lib.http.serializers import (
     DayField,
@@ -45,8 +45,6 @@ from tenantadmin.lib.http.serializers import (
 from tenantadmin.lib.http.viewsets import operation
 
 if TYPE_CHECKING:
-    from uuid import UUID
-
     from rest_framework.request import Request
 
 
@@ -73,6 +71,7 @@ class RulesField(serializers.JSONField):
 class ReplayBody(StrictSerializer):
     """Which ruleset to replay over which days. Give one of ``rules``, ``seq`` and ``draftId``."""
 
+    from_ = DayField(help_text="The first day, included.")
     to = DayField(help_text="The last day, included.")
     rules = RulesField(required=False)
     seq = JsonIntegerField(required=False, min_value=0, max_value=2**31 - 1, help_text="A revision.")
@@ -84,9 +83,6 @@ class ReplayBody(StrictSerializer):
     exact = JsonBooleanField(
         required=False, default=False, help_text="Replay all entries of a large log, and not a sample."
     )
-
-    def get_fields(self) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
-        return {"from": DayField(help_text="The first day, included."), **super().get_fields()}
 
 
 class ReplayList(ItemList):
@@ -109,11 +105,7 @@ class ReplayViewSet(AppViewSet):
         href = hrefs("replay", tenant=tenant, replayId=tenant)
         return Response(
             ReplayList(
-                links=links(
-                    self_href=request.get_full_path(),
-                    parent=reverse("tenant", kwargs={"tenant": tenant}),
-                    items=(item(str(run.pk), href(run.pk)) for run in runs),
-                ),
+                links=self.links("tenant", (item(str(run.pk), href(run.pk)) for run in runs)),
                 replays=summarize_replays(runs),
             )
         )

@@ -5,14 +5,14 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, get_args
+from uuid import UUID
 
 from django.urls import reverse
 from drf_spectacular.utils import OpenApiExample
 from rest_framework.exceptions import ValidationError
 from rest_framework.response import Response
 
-from accounts.access.policy import Level
-from accounts.access.scopes import Scope
+from accounts.access.scopes import Level, Scope
 from accounts.routes import route
 from accounts.serializers.history import PageParameters
 from accounts.viewsets import AppViewSet
@@ -59,7 +59,7 @@ from logs.columns import CACHE_STATUSES
 from logs.programs import NO_PROGRAM
 from rules.ruleset import read_tables
 from rules.serializers import ChosenRulesBody, TableInvalidationRequest
-from tenantadmin.lib.core.hosts import client_address
+from tenantadmin.lib.core.request_context import current_address
 from tenantadmin.lib.core.timestamps import now
 from tenantadmin.lib.http.budgets import QUERY
 from tenantadmin.lib.http.hal import ETAG, IF_NONE_MATCH, link, next_page, not_modified
@@ -76,8 +76,6 @@ from tenantadmin.lib.http.viewsets import operation
 from tenantadmin.lib.objectstore import default_store
 
 if TYPE_CHECKING:
-    from uuid import UUID
-
     from rest_framework.request import Request
 
 
@@ -88,20 +86,15 @@ STATEMENT_ORDERS = list(get_args(StatementOrder))
 class ReportParameters(StrictSerializer):
     """The days of a report, both included."""
 
+    from_ = DayField(help_text="The first day.")
     to = DayField(help_text=f"The last day; at most {MAX_DAYS} days.")
-
-    def get_fields(self) -> dict[str, Any]:
-        return {"from": DayField(help_text="The first day."), **super().get_fields()}
 
 
 class ActivityParameters(StrictSerializer):
     """The days, both included."""
 
+    from_ = DayField(required=False, help_text=f"The first day. Default: {DEFAULT_DAYS} days in all.")
     to = DayField(required=False, help_text="The last day. Default: the last day with entries.")
-
-    def get_fields(self) -> dict[str, Any]:
-        first = DayField(required=False, help_text=f"The first day. Default: {DEFAULT_DAYS} days in all.")
-        return {"from": first, **super().get_fields()}
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         """Refuse a period that ends before it begins, or is too long."""
@@ -149,6 +142,10 @@ class StatementsParameters(ReportParameters):
 class TrafficParameters(StrictSerializer):
     """From when to when, and which requests are meant."""
 
+    from_ = MomentField(
+        required=False,
+        help_text="The first day, or a date-time, included. Default: six days before `to`.",
+    )
     to = MomentField(
         required=False,
         help_text="The last day, included, or a date-time, excluded. The requests are of at most"
@@ -178,13 +175,6 @@ class TrafficParameters(StrictSerializer):
         required=False, min_value=0, max_value=2**63 - 1, help_text="The least `responseTimeMs`."
     )
 
-    def get_fields(self) -> dict[str, Any]:
-        first = MomentField(
-            required=False,
-            help_text="The first day, or a date-time, included. Default: six days before `to`.",
-        )
-        return {"from": first, **super().get_fields()}
-
 
 class TrafficPageParameters(TrafficParameters, PageParameters):
     """Also the order, and which page."""
@@ -204,13 +194,11 @@ class TimelineParameters(ReportParameters):
 class SavingsParameters(StrictSerializer):
     """The days, both included."""
 
+    from_ = DayField(help_text="The first day.")
     to = DayField(help_text=f"The last day; at most {MAX_SAVINGS_DAYS} days.")
     step = OneOfField(
         choices=SAVINGS_STEPS, default="day", help_text="Whether the answer has `days` or `months`."
     )
-
-    def get_fields(self) -> dict[str, Any]:
-        return {"from": DayField(help_text="The first day."), **super().get_fields()}
 
 
 class ExplainLoggedBody(ChosenRulesBody):
@@ -482,7 +470,7 @@ class ReportViewSet(AppViewSet):
 
     @property
     def _reader(self) -> Reader:
-        return Reader(self.principal.email, client_address(self.request))
+        return Reader(self.principal.email, current_address())
 
 
 class ExplainViewSet(AppViewSet):
@@ -516,7 +504,7 @@ class ExplainViewSet(AppViewSet):
             log_id=self.body["logId"],
             seq=self.body.get("seq"),
             draft_id=self.body.get("draftId"),
-            reader=Reader(self.principal.email, client_address(request)),
+            reader=Reader(self.principal.email, current_address()),
         )
         return Response(explanation)
 

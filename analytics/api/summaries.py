@@ -5,16 +5,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import date
 from typing import IO, TYPE_CHECKING, Any, Final
+from uuid import UUID
 
 from django.http import HttpResponseBase, StreamingHttpResponse
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter
 from rest_framework import serializers
 from rest_framework.response import Response
 
-from accounts.access.policy import Level
-from accounts.access.scopes import Scope
+from accounts.access.scopes import Level, Scope
 from accounts.routes import route
 from accounts.viewsets import AppViewSet, require_tenant_scope
 from analytics.models import Kind
@@ -36,19 +37,16 @@ from analytics.watch.alert_kinds import ALERT_QUERIES
 from logs.audit import Reader
 from logs.serializers import DAY, MONTH, YEAR
 from tenantadmin.lib.core.errors import NotFound
-from tenantadmin.lib.core.file_chunks import FileChunks
-from tenantadmin.lib.core.hosts import client_address
+from tenantadmin.lib.core.request_context import current_address
 from tenantadmin.lib.core.structs import JsonStruct
 from tenantadmin.lib.http.hal import ETAG, IF_NONE_MATCH, not_modified
 from tenantadmin.lib.http.schema import NOT_MODIFIED, refusal
 from tenantadmin.lib.http.serializers import OneOfField, StrictCharField, StrictSerializer
+from tenantadmin.lib.http.streaming import FileChunks
 from tenantadmin.lib.http.viewsets import operation
 from tenantadmin.lib.objectstore import default_store
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from uuid import UUID
-
     from rest_framework.request import Request
 
 
@@ -311,5 +309,5 @@ class VerificationViewSet(AppViewSet):
         key = DocumentKey(tenant, self.body["document"], self.body["period"], self.body.get("userId"))
         if key.is_about_users:
             require_tenant_scope(self.principal, tenant_id=tenant, scope=Scope.ANALYTICS_USERS)
-        reader = Reader(self.principal.email, client_address(request))
+        reader = Reader(self.principal.email, current_address())
         return Response(verify_document(default_store(), key=key, reader=reader))

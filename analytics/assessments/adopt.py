@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
+from uuid import UUID
 
 from django.db import transaction
 
@@ -19,8 +20,6 @@ from rules.ruleset import read_ruleset
 from rules.write import write_ruleset
 
 if TYPE_CHECKING:
-    from uuid import UUID
-
     from accounts.access.principal import Principal
     from accounts.tenants.config import ConfigState
 

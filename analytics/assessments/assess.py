@@ -6,12 +6,14 @@ kept, and the same log has the same search and replay.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from datetime import date, timedelta
 from decimal import Decimal
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final
+from uuid import UUID
 
 import msgspec
 from django.conf import settings
@@ -52,10 +54,6 @@ from rules.write import lint_document
 from tenantadmin.lib.core.timestamps import epoch_ms, now
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-    from datetime import date
-    from uuid import UUID
-
     from analytics.advice.proposal import RuleEdit
     from analytics.history.metering import MeteredDays
     from tenantadmin.lib.objectstore import ObjectStore

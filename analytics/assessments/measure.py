@@ -8,6 +8,8 @@ The figures are of the log itself, without any rule.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from datetime import date
 from typing import TYPE_CHECKING, Final
 
 from analytics.replay.count import bill_executions
@@ -18,9 +20,6 @@ from logs.layout import DAY_MS, HOUR_MS
 from logs.quoting import quote_text, quote_texts
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from datetime import date
-
     from duckdb import DuckDBPyConnection
 
     from accounts.tenants.pricing import Pricing

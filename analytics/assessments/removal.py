@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from contextlib import suppress
 from datetime import timedelta
-from typing import TYPE_CHECKING, Final
+from typing import Final
+from uuid import UUID
 
 from django.apps import apps
 
@@ -15,9 +16,6 @@ from accounts.tenants.lifecycle import delete_tenant
 from analytics.models import Assessment
 from tenantadmin.lib.core.timestamps import now
 from tenantadmin.lib.objectstore import default_store
-
-if TYPE_CHECKING:
-    from uuid import UUID
 
 _LIFETIME: Final = timedelta(days=90)
 #: Who read what of a log stays.

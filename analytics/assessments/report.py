@@ -6,6 +6,7 @@ Web processes read them, so this module imports nothing that reads histories.
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Final
 from uuid import UUID
 
@@ -22,8 +23,6 @@ from tenantadmin.lib.core.structs import Count, JsonStruct, one_of, sent_as
 from tenantadmin.lib.core.timestamps import Timestamp
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from accounts.access.principal import Principal
 
 #: The most that are listed.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from bisect import bisect_left
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from functools import cache
@@ -36,8 +37,6 @@ from logs.layout import HOUR_MS, day_start_ms
 from rules.language import read_rules
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from rules.match import Decision
 
 

@@ -6,6 +6,7 @@ They have a history, what happened in it, and new hours as time goes on.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
@@ -43,8 +44,7 @@ from analytics.models import Build, Recommendation
 from analytics.replay.load import DayFile, Job
 from logs.compaction.build import compact_day
 from logs.definitions import PASSED
-from logs.layout import day_start_ms, logs_prefix
-from logs.listing import list_day
+from logs.layout import day_start_ms, list_day, logs_prefix
 from logs.pending import mark_days
 from rules.language import complete_rule, read_rules
 from rules.markers import CROSS_RULE, cross_rule_id, make_marker
@@ -54,8 +54,6 @@ from rules.write import write_ruleset
 from tenantadmin.lib.core.timestamps import from_epoch_ms, now
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
     from tenantadmin.lib.objectstore import ObjectStore
 
 

@@ -7,10 +7,12 @@ import json
 import re
 from bisect import bisect_right, insort
 from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from enum import StrEnum
 from functools import cached_property
+from random import Random
 from typing import TYPE_CHECKING, Annotated, Any, Final, Generic, Literal, TypeAlias, TypeVar
 
 import msgspec
@@ -23,9 +25,6 @@ from rules.language import Action, Rule
 from rules.match import Decision, decide, vary_values
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-    from random import Random
-
     from rules.dialects.control import Control
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from pathlib import Path
@@ -14,7 +14,7 @@ from uuid import UUID
 import msgspec
 from django.conf import settings
 from django.core.files.base import ContentFile
-from django.db import connection, transaction
+from django.db import transaction
 from msgspec.structs import replace
 
 from accounts.access.credentials import create_pat, digest_of, end_pat
@@ -47,12 +47,11 @@ from analytics.watch.facts import DigestPeriod
 from rules.drafts import create_draft, list_drafts
 from rules.ruleset import read_ruleset
 from tenantadmin.lib.core.timestamps import from_epoch_ms, now
+from tenantadmin.lib.database.connections import advisory_lock
 from tenantadmin.lib.objectstore import ObjectNotFound, ObjectStore
 from tosapp.publishing import active_terms, publish
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
     from accounts.models.billing import Plan
 
 
@@ -245,8 +244,8 @@ RECORD_KEY: Final = "demo/seed.json"
 
 #: Length in days of the replay of a tenant's draft.
 _REPLAYED_DAYS: Final = 7
-#: The key of the advisory lock that lets only one process seed at a time.
-_LOCK: Final = 0x53454544
+#: The advisory lock that lets only one process seed at a time.
+_LOCK: Final = "seed"
 
 
 class SeedRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -291,7 +290,7 @@ def seed_demo(
         DemoDataError: the demo was seeded with another number of tenants.
         StoreError, OSError: the object store or ``VAR_DIR`` cannot be written.
     """
-    with _seed_lock():
+    with advisory_lock(_LOCK, wait=True):
         record = _read_record(store)
         if record and not Account.objects.filter(pk=record.account_id).exists():
             record = None  # the store is older than the database
@@ -329,7 +328,7 @@ def continue_demo(store: ObjectStore, demo: Demo, *, today: date, share: float =
     Raises:
         StoreError, OSError: the object store or ``VAR_DIR`` cannot be written.
     """
-    with _seed_lock():
+    with advisory_lock(_LOCK, wait=True):
         record = _read_record(store)
         while record and record.complete and record.last_day < today - timedelta(days=1):
             record = replace(record, days=record.days + 1)
@@ -418,14 +417,3 @@ def _read_record(store: ObjectStore) -> SeedRecord | None:
 
 def _write_record(store: ObjectStore, record: SeedRecord) -> None:
     store.save(RECORD_KEY, ContentFile(msgspec.json.encode(record)))
-
-
-@contextmanager
-def _seed_lock() -> Iterator[None]:
-    """Wait until no other process seeds this database."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_lock(%s)", [_LOCK])
-        try:
-            yield
-        finally:
-            cursor.execute("SELECT pg_advisory_unlock(%s)", [_LOCK])

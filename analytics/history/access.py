@@ -10,18 +10,16 @@ Source: docs.snowflake.com/en/sql-reference/account-usage/access_history, read o
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final
+from pathlib import Path
+from typing import Any, Final
 
 import msgspec
 
 from analytics.history.rows import BadHistory
 from analytics.history.tables import Column, read_records
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
 
 _COLUMNS: Final = {
     "id": Column(("query_id",)),

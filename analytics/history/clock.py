@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final
+from pathlib import Path
+from typing import Any, Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from analytics.history.rows import BadHistory
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
 
 _MINUTE: Final = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d")
 _PART: Final = r"(?:\.(\d{1,9}))?"

@@ -8,7 +8,9 @@ Source: docs.databricks.com/en/admin/system-tables/query-history, read on 2026-1
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from analytics.history.clock import Clock
@@ -27,9 +29,6 @@ from analytics.history.tables import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-    from pathlib import Path
-
     from analytics.history.rows import Notes, Options
 
 _COLUMNS: Final = {

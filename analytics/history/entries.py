@@ -11,11 +11,13 @@ import hmac
 import json
 import re
 from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
 from functools import lru_cache
 from itertools import islice, repeat
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -29,9 +31,6 @@ from logs.definitions import FAILED, OWN_CACHE, PASSED
 from logs.layout import HOUR_MS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-    from pathlib import Path
-
     from analytics.history.access import Accesses
     from analytics.history.rows import Reader, Rows
     from analytics.history.standardize import Facts

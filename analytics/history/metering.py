@@ -19,20 +19,17 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from datetime import UTC, datetime
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, date, datetime
 from decimal import Decimal, InvalidOperation
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from pathlib import Path
+from typing import Any, Final, NamedTuple
 
 from analytics.history.clock import Clock
 from analytics.history.rows import BadHistory, Source
 from analytics.history.tables import Column, read_count, read_records, read_text
 from logs.layout import DAY_MS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from datetime import date
-    from pathlib import Path
 
 
 class Metered(NamedTuple):

@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import csv
 import re
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import chain, repeat
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
@@ -29,9 +31,6 @@ from analytics.history.tables import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-    from pathlib import Path
-
     from analytics.history.rows import Notes, Options
 
 _FAILURES: Final = frozenset({"ERROR", "FATAL", "PANIC"})

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import repeat
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-    from pathlib import Path
+from pathlib import Path
+from typing import Final, NamedTuple, Protocol
 
 
 class BadHistory(Exception):

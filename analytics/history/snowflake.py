@@ -9,6 +9,8 @@ Source: docs.snowflake.com/en/sql-reference/account-usage/query_history, read on
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from analytics.history.clock import Clock
@@ -26,9 +28,6 @@ from analytics.history.tables import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-    from pathlib import Path
-
     from analytics.history.rows import Notes, Options
 
 _MAX_TEXT: Final = 100_000

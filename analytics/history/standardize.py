@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import logging
 import re
+from collections.abc import Hashable, Iterator, Sequence
 from itertools import pairwise
 from json.encoder import encode_basestring as _quote
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
@@ -28,8 +29,6 @@ from rules.dialects.words import Dialect as Warehouse
 from rules.dialects.words import find_chance, find_time, find_word
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterator, Sequence
-
     from sqlglot.tokenizer_core import Token
 
 # It warns of each statement that it keeps as it is, such as VACUUM.

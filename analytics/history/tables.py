@@ -8,10 +8,12 @@ from __future__ import annotations
 import csv
 import gzip
 import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from operator import itemgetter
+from pathlib import Path
 from types import NoneType
 from typing import IO, TYPE_CHECKING, Any, Final, TypeVar
 
@@ -24,9 +26,6 @@ from analytics.history.rows import BadHistory
 from logs.quoting import quote_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-    from pathlib import Path
-
     from analytics.history.rows import Rows
 
 _GZIP: Final = b"\x1f\x8b"

@@ -9,10 +9,11 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from time import monotonic
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from uuid import UUID, uuid4
 
 import duckdb
@@ -28,7 +29,7 @@ from analytics.reports.savings import find_source, read_savings
 from analytics.reports.sql import LOOK_BACK_DAYS
 from analytics.watch.alert_kinds import BASE_DAYS, KINDS, SERVICE_KINDS, NoNumber, alert_sql
 from analytics.watch.reading import LogDay, open_log
-from analytics.words.alerts import queue_messages
+from analytics.words.alerts import make_messages
 from logs.models import PendingBuild
 from logs.partitions import partitions_with_file
 from logs.pending import pending_state
@@ -37,11 +38,8 @@ from rules.tables.warehouse import ANY_TABLES, WarehouseTables
 from tenantadmin.lib.core.errors import ApiError
 from tenantadmin.lib.core.timestamps import days_before, epoch_ms, now
 from tenantadmin.lib.database.connections import Busy, build_lock
+from tenantadmin.lib.jobs import outbox
 from tenantadmin.lib.objectstore import ObjectStore, StoreError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
 
 logger = logging.getLogger(__name__)
 
@@ -159,7 +157,7 @@ def record_reading(alert: Alert, reading: Reading) -> None:
             firing.save(update_fields=["ended_at"])
         else:
             return
-        queue_messages(current, occasion=occasion, at=moment, firing=firing)
+        outbox.put(make_messages(current, occasion=occasion, at=moment, firing=firing))
         logger.info("The alert %s has %s", alert.pk, occasion)
 
 

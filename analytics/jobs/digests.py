@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import hashlib
 import logging
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from datetime import UTC, date, datetime, time, timedelta
 from time import monotonic
 from typing import TYPE_CHECKING, Annotated, Any, Final
+from uuid import UUID
 
 import duckdb
 from django.conf import settings
@@ -50,9 +52,6 @@ from tenantadmin.lib.database.connections import build_lock
 from tenantadmin.lib.objectstore import ObjectStore, StoreError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-    from uuid import UUID
-
     from django.db.models import QuerySet
 
 
@@ -122,12 +121,9 @@ def _note_failed(tenant: UUID, names: frozenset[str]) -> None:
 
 def find_due_digests(tenant: UUID) -> list[str]:
     """Return the periods whose digest is missing, stale or without entries, the newest first."""
-    return _find_due(tenant, _read_days(tenant))
-
-
-def _find_due(tenant: UUID, days: Sequence[LogDay]) -> list[str]:
     if Tenant.objects.assessments().filter(pk=tenant).exists():
         return []
+    days = _read_days(tenant)
     stored = dict(Digest.objects.filter(tenant_id=tenant).values_list("period", "source"))
     today = now().date()
     recent = [day.day for day in days if today - timedelta(days=RECENT_DAYS) <= day.day < today]

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import datetime as dt
-from typing import TYPE_CHECKING, Final
+from typing import Final, Self
 
 from django.db import models
 from django.db.models.functions import Length
 
 from tenantadmin.lib.core.timestamps import now
 from tenantadmin.lib.jobs.queue import Job
-
-if TYPE_CHECKING:
-    from typing import Self
 
 _DAY_LENGTH: Final = len("2026-03-01")
 _FAILED_FOR: Final = dt.timedelta(days=7)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from datetime import datetime
 from uuid import uuid4
 
 from django.conf import settings
@@ -11,9 +11,6 @@ from django.db import models, transaction
 from tenantadmin.lib.core.timestamps import now
 from tenantadmin.lib.jobs.outbox import Message
 from tenantadmin.lib.jobs.queue import Job
-
-if TYPE_CHECKING:
-    from datetime import datetime
 
 
 class Digest(models.Model):

@@ -11,9 +11,11 @@ from __future__ import annotations
 import hashlib
 import json
 import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -35,7 +37,7 @@ from logs.compaction.build import (
     write_span,
 )
 from logs.compaction.rows import InvalidEntry, UnusableFile, refusing_damage
-from logs.listing import DayListing, day_digest, list_day
+from logs.layout import DayListing, day_digest, list_day
 from logs.models import DayPart
 from logs.partitions import drop_parts, lock_files, lock_part, mark_damaged, part_key, read_parts, save_part
 from logs.sources import local_path, local_paths
@@ -43,9 +45,6 @@ from tenantadmin.lib.database.connections import Busy
 from tenantadmin.lib.objectstore import ObjectNotFound, ObjectStore, StoreError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-    from datetime import date
-
     import pyarrow as pa
 
 #: Sends parts of a stage of a day to other workers. The mapping has the build that each part replaces.

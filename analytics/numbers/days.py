@@ -7,8 +7,10 @@ build may be killed at any point and run again.
 from __future__ import annotations
 
 import uuid
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import date
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from django.conf import settings
@@ -39,8 +41,15 @@ from analytics.numbers.store import (
 )
 from analytics.numbers.tables import ROLLUP_VERSION, DayTables
 from logs.compaction.build import CompactedDay, compact_day
-from logs.layout import compacted_prefix, partition_key, rollup_key, rollup_prefix
-from logs.listing import DayListing, find_days, list_day
+from logs.layout import (
+    DayListing,
+    compacted_prefix,
+    find_days,
+    list_day,
+    partition_key,
+    rollup_key,
+    rollup_prefix,
+)
 from logs.models import DayPart, Partition
 from logs.partitions import (
     BuiltPartition,
@@ -55,9 +64,6 @@ from logs.pending import finish_day, mark_days, read_mark
 from tenantadmin.lib.core.timestamps import now
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
     from tenantadmin.lib.objectstore import ObjectStore
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
 
@@ -17,8 +18,6 @@ from tenantadmin.lib.core.structs import Count, JsonStruct, one_of
 from tenantadmin.lib.core.timestamps import Timestamp
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
     from analytics.numbers.merged import Rollups
 
 

@@ -9,17 +9,14 @@ depends on the prices, the window or other days, so a day that did not change is
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from datetime import date
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from logs.definitions import ANSWERED_BY_OWN_CACHE, FAILED, MEASURED, MISS, SPARED, Statuses, hash_sql
 from logs.layout import DAY_MS
 from logs.quoting import quote_texts
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from datetime import date
-
 
 #: The key of the file in `DayRollup.files`.
 EXECUTIONS: Final = "executions"

@@ -12,8 +12,10 @@ from __future__ import annotations
 
 import hashlib
 from calendar import monthrange
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from analytics.numbers.tables import (
@@ -30,9 +32,6 @@ from analytics.numbers.tables import (
 from logs.quoting import quote_text, quote_texts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-    from pathlib import Path
-
     from duckdb import DuckDBPyConnection
 
 

@@ -12,7 +12,9 @@ stale periods from them; the files of replaced builds are kept meanwhile.
 from __future__ import annotations
 
 import uuid
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import duckdb
@@ -74,9 +76,6 @@ from tenantadmin.lib.database.connections import Busy, build_lock
 from tenantadmin.lib.objectstore import ObjectStore, StoreError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from pathlib import Path
-
     from tenantadmin.lib.core.structs import JsonStruct
 
 

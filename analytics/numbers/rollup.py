@@ -10,10 +10,13 @@ tables also need a few columns of some rows, such as the latest row of each grou
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from datetime import date
 from itertools import accumulate, pairwise
-from typing import TYPE_CHECKING, Any, Final
+from pathlib import Path
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -53,12 +56,6 @@ from logs.definitions import (
     Above,
     Statuses,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from datetime import date
-    from pathlib import Path
-
 
 #: The columns of the log to read, apart from the statements.
 _COLUMNS: Final = (

@@ -5,10 +5,14 @@ from __future__ import annotations
 import logging
 import shutil
 import time
+import uuid
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import date
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+from uuid import UUID
 
 import duckdb
 import pyarrow.compute as pc
@@ -32,11 +36,6 @@ from tenantadmin.lib.database.connections import Busy, build_lock
 from tenantadmin.lib.objectstore import ObjectNotFound, ObjectStore, StoreError
 
 if TYPE_CHECKING:
-    import uuid
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-    from pathlib import Path
-    from uuid import UUID
-
     from analytics.models.summaries import BuildQuerySet
 
 

@@ -13,11 +13,14 @@ import os
 import shutil
 import tempfile
 import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING, Any, Final
+from uuid import UUID
 
 import duckdb
 from django.conf import settings
@@ -38,10 +41,6 @@ from tenantadmin.lib.core.timestamps import now
 from tenantadmin.lib.objectstore import ObjectStore, StoreError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-    from datetime import date
-    from uuid import UUID
-
     from duckdb import DuckDBPyConnection
 
 
@@ -242,7 +241,6 @@ def _start() -> DuckDBPyConnection:
 
 _shared: Final = _SharedEngine()
 
-
 _log = logging.getLogger(__name__)
 
 _SECONDS: Final = 3600
@@ -286,7 +284,6 @@ class _Cache:
 
 
 _cache: Final = _Cache()
-
 
 #: A larger document is stored as an object, and is never in memory as a whole.
 INLINE_BYTES: Final = 16 << 10

@@ -19,10 +19,12 @@ entry is the latest, and within a day ``latest_row``.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from tempfile import TemporaryFile
 from threading import Lock
-from typing import TYPE_CHECKING, Any, BinaryIO, Final, Self, TypeAlias
+from typing import Any, BinaryIO, Final, Self, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -30,11 +32,6 @@ import pyarrow.parquet as pq
 
 from logs.columns import MAX_TIMESTAMP
 from logs.definitions import digest_statement
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from pathlib import Path
-
 
 #: The first and last millisecond (epoch) of the years 0001 to 9999, which ISO 8601 can write.
 FIRST_MS: Final = -62_135_596_800_000

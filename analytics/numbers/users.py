@@ -6,11 +6,13 @@ the day's rollups. Documents of months and years use merged rollups, which inclu
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
+from uuid import UUID
 
 import duckdb
 import msgspec
@@ -37,9 +39,6 @@ from tenantadmin.lib.core.errors import ApiError
 from tenantadmin.lib.core.rendering import strong_etag
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-    from uuid import UUID
-
     from duckdb import DuckDBPyConnection
 
     from tenantadmin.lib.objectstore import ObjectStore

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Annotated, Any, Final
 from uuid import UUID
@@ -15,8 +16,6 @@ from tenantadmin.lib.core.structs import Count, JsonStruct
 from tenantadmin.lib.core.timestamps import Timestamp, days_before, format_timestamp
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
     from analytics.numbers.merged import Rollups
 
 

@@ -5,9 +5,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import Annotated, Any, Final
 
 from msgspec import Meta
 
@@ -46,11 +48,6 @@ from logs.definitions import (
 from logs.quoting import quote_value
 from rules.json_text import Path, join_pointer
 from tenantadmin.lib.core.structs import JsonStruct
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-    from datetime import date
-
 
 IN_PERIOD: Final = "WHERE day BETWEEN $first AND $last"
 
@@ -468,7 +465,6 @@ GROUP BY userName ORDER BY totalHits DESC, userId""",
 
 #: Every published query by name, in the order of the documentation.
 QUERIES: Final[Mapping[str, PublishedQuery]] = {query.name: query for query in _queries()}
-
 
 #: The most differences that are listed. All are counted.
 MAX_DIFFERENCES: Final = 1_000

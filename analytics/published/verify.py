@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import re
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import TYPE_CHECKING, Annotated, Any, Final
+from uuid import UUID
 
 import duckdb
 from msgspec import Meta
@@ -39,10 +42,6 @@ from tenantadmin.lib.core.timestamps import format_timestamp, parse_timestamp
 from tenantadmin.lib.objectstore import ObjectStore, StoreError
 
 if TYPE_CHECKING:
-    import datetime as dt
-    from collections.abc import Mapping
-    from uuid import UUID
-
     from logs.audit import Reader
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import ceil, floor, inf
@@ -26,8 +27,6 @@ from analytics.replay.result import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
     from duckdb import DuckDBPyConnection
 
     from analytics.replay.count import Counts

@@ -6,6 +6,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
+from datetime import date
 from typing import TYPE_CHECKING, Final
 
 from analytics.replay.bounds import widen
@@ -42,9 +44,6 @@ from rules.dialects.text import names_no_schema_sql
 from rules.dialects.words import word_sql
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from datetime import date
-
     from duckdb import DuckDBPyConnection
 
     from analytics.replay.play import Outcome

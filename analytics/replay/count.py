@@ -9,6 +9,7 @@ Sections "Counts", "Bounds", "Risk" and "Billed time" of the definition (docs/re
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from operator import sub
@@ -39,8 +40,6 @@ from logs.quoting import quote_name, quote_text
 from rules.tables.names import NameIndex
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-
     from duckdb import DuckDBPyConnection
 
     from accounts.tenants.pricing import Pricing
@@ -215,7 +214,6 @@ def find_risk(
 _NO_RISK: Final = """
     CREATE OR REPLACE TABLE at_risk (rule BIGINT, pair BIGINT, weight DOUBLE, low BIGINT, high BIGINT)
 """
-
 
 _IS_CHANGE: Final = f"outcome.is_change AND NOT outcome.is_failing AND {REFUSED.not_of('outcome.status')}"
 _CHANGED: Final = make_schema(statement=pa.int64(), table_list=pa.int64(), name=pa.string())

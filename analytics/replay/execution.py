@@ -6,6 +6,7 @@ import hashlib
 import logging
 import os
 import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from datetime import UTC, date, datetime, time
 from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, TypeVar
+from uuid import UUID
 
 import duckdb
 import msgspec
@@ -40,9 +42,6 @@ from tenantadmin.lib.core.timestamps import days_before, end_of_day, epoch_ms, n
 from tenantadmin.lib.database.connections import build_lock
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-    from uuid import UUID
-
     from analytics.replay.result import ReplayResult
     from rules.tables.warehouse import WarehouseTables
     from tenantadmin.lib.objectstore import ObjectStore

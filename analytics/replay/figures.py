@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from operator import itemgetter
-from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
+from typing import Annotated, Any, Final, TypeAlias
 
 from msgspec import Meta
 
 from tenantadmin.lib.core import formats
 from tenantadmin.lib.core.structs import JsonStruct
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
 
 #: What a request can end as that is not cached.
 NOT_CACHED: Final = ("bypassed", "passed")

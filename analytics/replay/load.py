@@ -8,8 +8,11 @@ Sections "Rows" and "Time" of the definition (docs/replay.md).
 
 from __future__ import annotations
 
+from array import array
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import date
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -34,10 +37,6 @@ from rules.tables.warehouse import ANY_TABLES, WarehouseTables
 from tenantadmin.lib.core.timestamps import days_before
 
 if TYPE_CHECKING:
-    from array import array
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-    from datetime import date
-
     from duckdb import DuckDBPyConnection
 
     from analytics.replay.sample import Sample, Sampling

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Collection, Mapping
+from typing import Any, Final
+from uuid import UUID
 
 from accounts.models.history import RevisionKind
 from accounts.revisions import DocumentHistory
@@ -10,10 +12,6 @@ from analytics.models import Recommendation, ReplayRun
 from analytics.replay.figures import describe_bill, describe_change, middle
 from rules.models import RuleDraft
 from tenantadmin.lib.core import formats
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
-    from uuid import UUID
 
 _UNNAMED: Final = "a draft without a name"
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, Final
@@ -30,8 +31,6 @@ from analytics.replay.load import (
 from analytics.replay.rules import NO_RULE, decide_shapes, make_placed, make_varied
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from duckdb import DuckDBPyConnection
 
     from analytics.replay.load import Gateway, Marker, Ruleset

@@ -5,6 +5,7 @@ docs/replay.md defines every number.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -42,8 +43,6 @@ from analytics.replay.rules import find_columns, find_other_gateways, learn_gate
 from analytics.reports.savings_sql import days_between
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
-
     from duckdb import DuckDBPyConnection
 
     from analytics.replay.count import Counts

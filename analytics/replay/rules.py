@@ -8,6 +8,7 @@ Sections "Status" and "Keys" of the definition (docs/replay.md).
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, Final
@@ -22,8 +23,6 @@ from rules.language import Action
 from rules.match import decide
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from duckdb import DuckDBPyConnection
 
     from analytics.replay.load import Job, Ruleset

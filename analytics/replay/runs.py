@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from datetime import timedelta
+from collections.abc import Collection, Mapping, Sequence
+from datetime import date, timedelta
 from typing import TYPE_CHECKING, Annotated, Any, Final
 from uuid import UUID
 
@@ -53,9 +54,6 @@ from tenantadmin.lib.core.structs import Count, JsonStruct, one_of, sent_as
 from tenantadmin.lib.core.timestamps import Timestamp, now
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
-    from datetime import date
-
     from django.db.models import QuerySet
 
 

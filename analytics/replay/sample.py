@@ -10,6 +10,7 @@ FAST 2015). Section "Samples" of the definition (docs/replay.md).
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import sqrt
 from typing import TYPE_CHECKING, Final
@@ -26,8 +27,6 @@ from rules.tables.warehouse import ANY_TABLES, WarehouseTables
 from tenantadmin.lib.core.structs import Count, JsonStruct
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from duckdb import DuckDBPyConnection
 
     from rules.language import Rule

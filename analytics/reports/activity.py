@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from typing import TYPE_CHECKING, Annotated, Final, Literal, Self, TypeAlias, TypeVar
+from uuid import UUID
 
 import msgspec
 from django.db.models import Max, Min
@@ -23,9 +25,6 @@ from tenantadmin.lib.core.structs import Count, JsonStruct, one_of
 from tenantadmin.lib.core.timestamps import Timestamp, days_before, now, show_time
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from uuid import UUID
-
     from duckdb import DuckDBPyConnection
 
     from tenantadmin.lib.objectstore import ObjectStore

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Final
 
 from django.db.models import Max
@@ -23,8 +24,6 @@ from tenantadmin.lib.core.structs import Count, JsonStruct
 from tenantadmin.lib.core.timestamps import Timestamp, epoch_ms, format_timestamp, from_epoch_ms
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from rules.tables.warehouse import WarehouseTables
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import date
 from decimal import Decimal
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias
@@ -27,8 +28,6 @@ from logs.programs import PROGRAM
 from tenantadmin.lib.core.structs import Count, JsonStruct
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from analytics.reports.reading import LogReader, Window
 
 By: TypeAlias = Literal["program", "user"]

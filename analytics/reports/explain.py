@@ -6,7 +6,9 @@ Contract: "Query log entry and ``proxy_logs``", "Cache status". Audited queries 
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias
+from uuid import UUID
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
@@ -31,9 +33,6 @@ from tenantadmin.lib.core.structs import Count, JsonStruct, one_of
 from tenantadmin.lib.core.timestamps import Timestamp, days_before, format_timestamp, now, show_time, time_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from uuid import UUID
-
     from tenantadmin.lib.objectstore import ObjectStore
 
 
@@ -321,11 +320,7 @@ def _find_marker(
     return MissExplanation(
         reason="invalidation-marker",
         reconstructed=entry["missReason"] is None,
-        marker=MissMarker(
-            marker_id=marker.marker_id,
-            invalidated_at=format_timestamp(marker.invalidated_at),
-            invalidated_by=marker.invalidated_by,
-        ),
+        marker=MissMarker.of(marker),
     )
 
 

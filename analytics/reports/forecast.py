@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from calendar import monthrange
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from itertools import dropwhile
 from typing import TYPE_CHECKING, Final
+from uuid import UUID
 
 from accounts.tenants.pricing import Pricing
 from analytics.reports.savings import (
@@ -23,10 +26,6 @@ from tenantadmin.lib.core.errors import ServiceBusy
 from tenantadmin.lib.core.timestamps import days_before
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from datetime import date
-    from uuid import UUID
-
     from analytics.reports.savings import SavingsSource, Scope
     from analytics.reports.savings_sql import Bill
     from tenantadmin.lib.objectstore import ObjectStore

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Final
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from msgspec import Meta
 
@@ -14,9 +15,6 @@ from tenantadmin.lib.core.structs import Count, JsonStruct
 from tenantadmin.lib.core.timestamps import Timestamp, format_timestamp, from_epoch_ms
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any
-
     from analytics.reports.reading import LogReader, Span
     from analytics.reports.traffic import TrafficFilter
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias
 
@@ -16,8 +17,6 @@ from tenantadmin.lib.core.formats import count
 from tenantadmin.lib.core.structs import Count, JsonStruct
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
-
     from rules.tables.warehouse import WarehouseTables
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import date, datetime, time
 from typing import TYPE_CHECKING, Annotated, Any, Final, Self
+from uuid import UUID
 
 from django.db.models import Sum
 from msgspec import Meta
@@ -17,8 +18,6 @@ from tenantadmin.lib.core.structs import JsonStruct
 from tenantadmin.lib.core.timestamps import days_before, epoch_ms, format_timestamp, from_epoch_ms
 
 if TYPE_CHECKING:
-    from uuid import UUID
-
     from logs.audit import Reader
     from tenantadmin.lib.objectstore import ObjectStore
 
@@ -45,10 +44,11 @@ class Window:
             message = f"A report covers at most {MAX_DAYS} days, and these are {days}."
         else:
             return
-        raise _bad_window(message)
+        raise bad_window(message)
 
 
-def _bad_window(message: str) -> BadRequest:
+def bad_window(message: str) -> BadRequest:
+    """Return the error for days that cannot be read."""
     return BadRequest(message, details=[Detail("/from", "out-of-range", message)])
 
 
@@ -80,7 +80,7 @@ class Span:
             last_day = days_before(last_day, 1)
         first_day, begins = (days_before(last_day, 6), None) if first is None else _day_and_time(first)
         if begins is not None and ends is not None and begins >= ends:
-            raise _bad_window("'from' is not before 'to'.")
+            raise bad_window("'from' is not before 'to'.")
         return cls(Window(first_day, last_day), begins, ends)
 
     @property

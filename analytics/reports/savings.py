@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import threading
 from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from fractions import Fraction
 from itertools import dropwhile
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias, get_args
+from uuid import UUID
 
 import duckdb
 from django.conf import settings
@@ -22,7 +24,7 @@ from analytics.numbers.executions import EXECUTIONS
 from analytics.numbers.store import cache_document, ended_after, forget_document, get_cached, new_engine
 from analytics.numbers.tables import ROLLUP_VERSION, rate
 from analytics.reports.activity import read_activity
-from analytics.reports.reading import ReportQuery
+from analytics.reports.reading import ReportQuery, bad_window
 from analytics.reports.savings_sql import (
     KEPT_SAVINGS_SQL,
     MONTH_DAYS,
@@ -41,16 +43,13 @@ from logs.sources import local_copies, local_paths
 from logs.sql.protocol import EngineUnavailable
 from logs.sql.source import make_source
 from tenantadmin.lib.core import formats
-from tenantadmin.lib.core.errors import BadRequest, Detail, ServiceBusy
+from tenantadmin.lib.core.errors import ServiceBusy
 from tenantadmin.lib.core.rendering import dump_json, strong_etag
 from tenantadmin.lib.core.structs import Count, JsonStruct, one_of, sent_as
 from tenantadmin.lib.core.timestamps import days_before
 from tenantadmin.lib.objectstore import ObjectStore, StoreError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-    from uuid import UUID
-
     from analytics.reports.activity import ActivityTotal
     from logs.audit import Reader
 
@@ -497,9 +496,9 @@ def find_source(*, tenant: UUID, first: date, last: date, step: Step) -> Savings
     """
     days = (last - first).days + 1
     if days < 1:
-        raise _refuse("'from' is later than 'to'.")
+        raise bad_window("'from' is later than 'to'.")
     if days > MAX_DAYS:
-        raise _refuse(f"Savings cover at most {MAX_DAYS} days, and these are {days}.")
+        raise bad_window(f"Savings cover at most {MAX_DAYS} days, and these are {days}.")
     source = SavingsSource(tenant, first, last, step, read_prices(tenant))
     rows = partitions_with_file(tenant=tenant).filter(day__range=(source.before, last)).defer("hours")
     partitions = [(row.day, row.build, tuple(row.files), row.rows) for row in rows]
@@ -579,7 +578,7 @@ def compute_savings(store: ObjectStore, source: SavingsSource, *, reader: Reader
     entries = {day: rows for day, *_, rows in source.partitions}
     most = settings.REPLAY_MAX_ROWS
     if sum(entries.values()) > most:
-        raise _refuse(
+        raise bad_window(
             f"These days have {sum(entries.values())} log entries; at most {most} can be read. "
             + describe_longest_window(entries, last=source.last, before=1, most=most)
         )
@@ -642,7 +641,7 @@ def read_kept(store: ObjectStore, source: SavingsSource, keys: Sequence[str]) ->
             names = [column[0] for column in cursor.description or ()]
             return [dict(zip(names, row, strict=True)) for row in cursor.fetchmany(_MAX_ROWS + 1)]
         except (duckdb.InterruptException, duckdb.OutOfMemoryException):
-            raise _refuse("The savings of these days take too long. Choose fewer days.") from None
+            raise bad_window("The savings of these days take too long. Choose fewer days.") from None
 
 
 def _fill(text: str, source: SavingsSource) -> str:
@@ -654,7 +653,7 @@ def _fill(text: str, source: SavingsSource) -> str:
 
 def _make_document(source: SavingsSource, rows: Iterable[Mapping[str, Any]], *, has_more: bool) -> Savings:
     if has_more:
-        raise _refuse("These days have too many rules. Choose fewer days.")
+        raise bad_window("These days have too many rules. Choose fewer days.")
     days = {day for day, *_ in source.partitions}
     window = days_between(source.first, source.last)
     return savings_document(
@@ -672,7 +671,3 @@ def _make_document(source: SavingsSource, rows: Iterable[Mapping[str, Any]], *, 
         if source.kept is None
         else read_activity(source.tenant, first=source.first, last=source.last).total,
     )
-
-
-def _refuse(message: str) -> BadRequest:
-    return BadRequest(message, details=[Detail("/from", "out-of-range", message)])

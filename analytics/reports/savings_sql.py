@@ -11,6 +11,7 @@ rows, however many entries there are.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import TYPE_CHECKING, Final, TypeAlias
@@ -20,8 +21,6 @@ from logs.layout import DAY_MS, HOUR_MS, day_start_ms
 from logs.quoting import quote_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-
     from accounts.tenants.pricing import Pricing, Terms
 
 

@@ -11,7 +11,9 @@ each distinct list and statement, not for each row.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable, Sequence
+from datetime import date
+from typing import Final
 
 import re2
 
@@ -23,11 +25,6 @@ from rules.dialects.words import is_certain_sql, word_sql
 from rules.tables.names import TableName, compare, counts_sql, may_be_sql, name_sql, names_sql, read_name
 from rules.tables.warehouse import ANY_TABLES, Views, WarehouseTables
 from tenantadmin.lib.core.timestamps import days_before
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from datetime import date
-
 
 #: Group 1 is the name of the view. In the syntax of RE2, for DuckDB.
 _VIEW: Final = (

@@ -5,8 +5,10 @@ The only source is the log. A change that does not pass the Gateway is not in it
 
 from __future__ import annotations
 
+import datetime as dt
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
+from uuid import UUID
 
 import msgspec
 from msgspec import Meta
@@ -33,9 +35,6 @@ from tenantadmin.lib.core.structs import Count, JsonStruct
 from tenantadmin.lib.core.timestamps import Timestamp, format_timestamp
 
 if TYPE_CHECKING:
-    import datetime as dt
-    from uuid import UUID
-
     from django.db.models import QuerySet
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import datetime as dt
 from collections import Counter
-from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias
+from collections.abc import Iterator
+from typing import Annotated, Final, Literal, TypeAlias
+from uuid import UUID
 
 from msgspec import Meta
 
@@ -16,11 +18,6 @@ from logs.definitions import HIT, MISS, NOT_CACHED
 from rules.models import Marker
 from tenantadmin.lib.core.structs import Count, JsonStruct, one_of
 from tenantadmin.lib.core.timestamps import Timestamp, end_of_day, epoch_ms, format_timestamp
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from uuid import UUID
-
 
 TENANT_REVISION_KINDS: Final = (RevisionKind.RULES.value, RevisionKind.CONFIG.value)
 TimelineStep: TypeAlias = Literal["hour", "day"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, Self
@@ -24,8 +25,6 @@ from tenantadmin.lib.core.timestamps import Timestamp, show_time
 from tenantadmin.lib.http.hal import Link, ListLinks
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from analytics.reports.reading import LogReader, Span
 
 

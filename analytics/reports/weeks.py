@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Annotated
 from uuid import UUID
 
@@ -17,8 +18,6 @@ from tenantadmin.lib.core.structs import Count, JsonStruct
 from tenantadmin.lib.core.timestamps import Timestamp, format_timestamp
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
     from accounts.access.principal import Principal
 
 

@@ -9,9 +9,11 @@ value is null, and the alert stays as it is.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import date
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from analytics.models import AlertKind
 from analytics.published.queries import PublishedQuery
@@ -19,11 +21,6 @@ from analytics.reports.sql import LEAK_FINDINGS, STALE_TOTALS, leak_findings_sql
 from logs.definitions import ERROR, HIT, MEASURED_MISS, REQUEST
 from logs.layout import DAY_MS, HOUR_MS
 from rules.tables.warehouse import ANY_TABLES, WarehouseTables
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from datetime import date
-
 
 #: The days before a window that it is compared with.
 BASE_DAYS: Final = 28

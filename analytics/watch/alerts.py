@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Mapping
 from datetime import UTC, datetime, time, timedelta
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final
+from typing import Annotated, Any, ClassVar, Final
 from urllib.parse import urlsplit
 from uuid import UUID, uuid4
 
@@ -24,10 +25,6 @@ from tenantadmin.lib.core.errors import BadRequest, Detail, NotFound, Validation
 from tenantadmin.lib.core.rendering import require_etag, strong_etag
 from tenantadmin.lib.core.structs import Count, Email, JsonStruct, one_of
 from tenantadmin.lib.core.timestamps import Timestamp, format_timestamp, now
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
 
 #: The types of channels. docs/alerts.md says what each gets.
 CHANNEL_TYPES: Final = ("email", "webhook", "slack", "teams", "pagerduty")
@@ -331,11 +328,6 @@ def list_firings(tenant_id: UUID) -> list[AlertFiring]:
         TenantNotFound: there is no such live tenant.
     """
     require_live_tenant(tenant_id)
-    return firings_of(tenant_id)
-
-
-def firings_of(tenant_id: UUID) -> list[AlertFiring]:
-    """Return the firings that `list_firings` lists, with their alerts."""
     return list(AlertFiring.objects.filter(alert__tenant=tenant_id).select_related("alert")[:_MAX_LISTED])
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias, TypeVar
+from typing import Annotated, Any, Final, Literal, TypeAlias, TypeVar
 
 from msgspec import Meta
 
@@ -15,10 +16,6 @@ from tenantadmin.lib.core import formats
 from tenantadmin.lib.core.formats import exact_minute
 from tenantadmin.lib.core.structs import JsonStruct
 from tenantadmin.lib.core.timestamps import days_before, from_epoch_ms
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
 
 DigestKind: TypeAlias = Literal["day", "week"]
 
@@ -102,9 +99,9 @@ class DigestPeriod:
         """The SQL expression that groups the earlier days into periods of the same kind."""
         return "date_trunc('week', day::DATE)" if self.is_week else "day"
 
-    def before_sql(self, days: int, *, until: int = 1) -> str:
-        """Return the SQL condition for entries ``days`` to ``until`` days before the first day."""
-        return f"day BETWEEN '{days_before(self.first, days)}' AND '{days_before(self.first, until)}'"
+    def before_sql(self, days: int) -> str:
+        """Return the SQL condition for entries of so many days before the first day."""
+        return f"day BETWEEN '{days_before(self.first, days)}' AND '{days_before(self.first, 1)}'"
 
 
 #: The section of a hit rate that fell. The verdict tells it too.
@@ -222,14 +219,22 @@ def line(kind: str, /, **values: Any) -> Line:
     return Line(kind, values)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Section:
     """A part of a digest, with the facts and names that its lines refer to."""
 
     id: str
-    lines: Sequence[Line]
-    facts: Sequence[Fact] = ()
-    names: Sequence[Name] = field(default=())
+    lines: list[Line] = field(default_factory=list)
+    facts: list[Fact] = field(default_factory=list)
+    names: list[Name] = field(default_factory=list)
+
+    def say(self, kind: str, /, **values: Any) -> None:
+        """Add a line."""
+        self.lines.append(line(kind, **values))
+
+    def name(self, name_id: str, kind: NameKind, value: str, *, href: str | None = None) -> None:
+        """Add a name."""
+        self.names.append(Name(id=name_id, kind=kind, value=value, href=href))
 
 
 def fill(text: str, values: Mapping[str, str]) -> str:

@@ -9,7 +9,7 @@ from uuid import UUID
 from django.core import signing
 from django.db import transaction
 
-from accounts.access.reach import NO_SCOPES
+from accounts.access.principal import NO_SCOPES
 from accounts.access.rights import rights_of
 from accounts.access.scopes import Scope
 from accounts.events import record_event

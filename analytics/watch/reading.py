@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import date
 from typing import TYPE_CHECKING, Any, Final
 
 from accounts.tenants.pricing import Pricing
@@ -14,9 +16,6 @@ from logs.sql.view import LogView
 from rules.tables.warehouse import ANY_TABLES, WarehouseTables
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from datetime import date
-
     from duckdb import DuckDBPyConnection
 
     from tenantadmin.lib.objectstore import ObjectStore
@@ -66,7 +65,7 @@ class DigestLog:
         names = [column[0] for column in cursor.description or ()]
         return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
-    def read_facts(self, queries: Sequence[FactQuery]) -> list[Fact]:
+    def read_facts(self, *queries: FactQuery) -> list[Fact]:
         """Return the facts of these queries. The value of a fact comes from its SQL alone."""
         facts: list[Fact] = []
         for start in range(0, len(queries), _BATCH):

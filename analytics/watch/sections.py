@@ -6,7 +6,9 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import date
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import msgspec
@@ -22,13 +24,11 @@ from analytics.watch.facts import (
     DigestPeriod,
     Fact,
     FactQuery,
-    Line,
     Name,
     NameKind,
     RulesWrite,
     Section,
     Unit,
-    line,
     percent_sql,
 )
 from analytics.watch.traffic_sections import (
@@ -49,9 +49,6 @@ from tenantadmin.lib.core.structs import JsonStruct
 from tenantadmin.lib.core.timestamps import days_before
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from datetime import date
-
     from analytics.watch.reading import DigestLog
 
 
@@ -101,33 +98,27 @@ def leaks_section(log: DigestLog, period: DigestPeriod) -> Section | None:
     )
     if not rows:
         return None
-    lines: list[Line] = []
-    facts: list[Fact] = []
-    names: list[Name] = []
+    section = Section(LEAKS)
     for number, row in enumerate(rows, start=1):
         prefix = f"leak-{number}"
         sql = leak_counts_sql(
             first=period.first, last=period.last, rule_id=row["ruleId"], statement_hash=row["hash"]
         )
         log.hold(sql)
-        own = f"FROM ({sql})"
         counted = log.read_facts(
-            [
-                FactQuery(f"{prefix}-keys", Unit.COUNT, f"SELECT keys {own}"),
-                FactQuery(f"{prefix}-served", Unit.COUNT, f"SELECT served {own}"),
-                FactQuery(f"{prefix}-users", Unit.COUNT, f"SELECT users {own}"),
-            ]
+            *(
+                FactQuery(f"{prefix}-{name}", Unit.COUNT, f"SELECT {name} FROM ({sql})")
+                for name in ("keys", "served", "users")
+            )
         )
-        facts += counted
-        names.append(
-            Name(id=f"{prefix}-statement", kind=NameKind.STATEMENT, value=row["statement"], href=None)
-        )
+        section.facts += counted
+        section.name(f"{prefix}-statement", NameKind.STATEMENT, row["statement"])
         has_rule = row["ruleId"] is not None
         if has_rule:
-            names.append(Name(id=f"{prefix}-rule", kind=NameKind.RULE, value=row["ruleId"], href=None))
+            section.name(f"{prefix}-rule", NameKind.RULE, row["ruleId"])
         numbers = [fact.value for fact in counted]
-        lines.append(line("leak", prefix=prefix, grade=row["grade"], has_rule=has_rule, numbers=numbers))
-    return Section(LEAKS, lines, facts, names)
+        section.say("leak", prefix=prefix, grade=row["grade"], has_rule=has_rule, numbers=numbers)
+    return section
 
 
 _MOST: Final = 5
@@ -143,22 +134,19 @@ def stale_section(log: DigestLog, period: DigestPeriod) -> Section | None:
     )
     if not rows:
         return None
-    lines: list[Line] = []
-    facts: list[Fact] = []
-    names: list[Name] = []
+    section = Section("stale")
     for number, row in enumerate(rows, start=1):
         prefix = f"stale-{number}"
         own = f"FROM ({totals}) WHERE ruleId = {quote_value(row['ruleId'])}"
-        facts += log.read_facts(
-            [
-                FactQuery(f"{prefix}-risk", Unit.COUNT, f"SELECT atRisk {own}"),
-                FactQuery(f"{prefix}-hits", Unit.COUNT, f"SELECT hits {own}"),
-            ]
+        section.facts += log.read_facts(
+            FactQuery(f"{prefix}-risk", Unit.COUNT, f"SELECT atRisk {own}"),
+            FactQuery(f"{prefix}-hits", Unit.COUNT, f"SELECT hits {own}"),
         )
-        names.append(Name(id=f"{prefix}-rule", kind=NameKind.RULE, value=row["ruleId"], href=None))
-        lines.append(line("stale", prefix=prefix))
-    lines += [line("stale-without-age"), line("stale-elsewhere")]
-    return Section("stale", lines, facts, names)
+        section.name(f"{prefix}-rule", NameKind.RULE, row["ruleId"])
+        section.say("stale", prefix=prefix)
+    section.say("stale-without-age")
+    section.say("stale-elsewhere")
+    return section
 
 
 #: The number of days in which to search for the time when a result was stored.
@@ -170,32 +158,25 @@ def publishes_section(log: DigestLog, period: DigestPeriod, changes: Changes) ->
     writes = [write for write in changes.writes if period.first <= write.day <= period.last]
     if not writes:
         return None
-    lines: list[Line] = []
-    facts: list[Fact] = []
-    names: list[Name] = []
+    section = Section("publishes")
     shown = writes[-_MOST:]
     for number, write in enumerate(shown, start=1):
         prefix = f"publish-{number}"
         following = shown[number] if number < len(shown) else None
         repeated = _repeated_sql(write, following, last=period.last)
         log.hold(repeated)
-        read = log.read_facts(
-            [
-                FactQuery(f"{prefix}-misses", Unit.COUNT, f"SELECT count(*) FROM ({repeated})"),
-                FactQuery(
-                    f"{prefix}-time",
-                    Unit.SECONDS,
-                    f"SELECT round(coalesce(sum(ms), 0) / 1000.0, 1) FROM ({repeated})",
-                ),
-            ]
+        seconds = "round(coalesce(sum(ms), 0) / 1000.0, 1)"
+        misses, time = log.read_facts(
+            FactQuery(f"{prefix}-misses", Unit.COUNT, f"SELECT count(*) FROM ({repeated})"),
+            FactQuery(f"{prefix}-time", Unit.SECONDS, f"SELECT {seconds} FROM ({repeated})"),
         )
-        facts += read
+        section.facts += [misses, time]
         changed, rules = write.name_rules(prefix)
-        names += [write.as_name(f"{prefix}-write"), *rules]
-        lines.append(line("published", prefix=prefix, changes=changed, misses=read[0].value))
+        section.names += [write.as_name(f"{prefix}-write"), *rules]
+        section.say("published", prefix=prefix, changes=changed, misses=misses.value)
     if len(writes) > len(shown):
-        lines.append(line("published-more"))
-    return Section("publishes", lines, facts, names)
+        section.say("published-more")
+    return section
 
 
 def _repeated_sql(write: RulesWrite, following: RulesWrite | None, *, last: date) -> str:
@@ -243,37 +224,30 @@ def savings_section(log: DigestLog, period: DigestPeriod) -> Section | None:
         )
 
     both = ("withCache", "without")
-    hours = log.read_facts(
-        [
-            read("awake", Unit.HOURS, _HOURS, "withCache"),
-            read("awake-spared", Unit.MILLISECONDS, _SPARED, *both),
-        ]
+    awake, spared = log.read_facts(
+        read("awake", Unit.HOURS, _HOURS, "withCache"),
+        read("awake-spared", Unit.MILLISECONDS, _SPARED, *both),
     )
-    spared = hours[1].value
-    if spared is None:
+    if spared.value is None:
         return None
-    facts: list[Fact] = []
-    names: list[Name] = []
-    lines: list[Line] = []
-    minus = "-" if spared < 0 else ""
+    section = Section("savings")
+    minus = "-" if spared.value < 0 else ""
     signed = f"{minus}({_SPARED})"
     if any(terms.per_hour is not None for terms in in_force):
-        facts = log.read_facts(
-            [
-                read("saved-money", Unit.MONEY, f"{minus}({_money_sql(pricing)})", *both),
-                # Shares below 0.1% are usual here. With one decimal, all of them would be 0.1%.
-                read("saved-share", Unit.PERCENT, percent_sql(signed, _WITHOUT, digits=3), *both),
-            ]
+        section.facts += log.read_facts(
+            read("saved-money", Unit.MONEY, f"{minus}({_money_sql(pricing)})", *both),
+            # Shares below 0.1% are usual here. With one decimal, all of them would be 0.1%.
+            read("saved-share", Unit.PERCENT, percent_sql(signed, _WITHOUT, digits=3), *both),
         )
-        names.append(Name(id="currency", kind=NameKind.CURRENCY, value=pricing.currency or "", href=None))
-        lines.append(line("bill", is_cost=bool(minus)))
-    if spared:
+        section.name("currency", NameKind.CURRENCY, pricing.currency or "")
+        section.say("bill", is_cost=bool(minus))
+    if spared.value:
         if minus:
-            hours[1:] = log.read_facts([read("awake-spared", Unit.MILLISECONDS, signed, *both)])
+            (spared,) = log.read_facts(read("awake-spared", Unit.MILLISECONDS, signed, *both))
         # Two rounded times would contradict the money where they differ by little.
-        facts += hours
-        lines.append(line("awake", is_more=bool(minus)))
-    return Section("savings", lines, facts, names) if lines else None
+        section.facts += [awake, spared]
+        section.say("awake", is_more=bool(minus))
+    return section if section.lines else None
 
 
 def _money_sql(pricing: Pricing) -> str:
@@ -293,27 +267,22 @@ def _money_sql(pricing: Pricing) -> str:
 #: A day that is always billed whole costs the same with and without the cache.
 _BILLED: Final = {"suspending": "awakeMs", "busy": "busyMs", "always-on": "0"}
 
-
 _MOST_RECOMMENDATIONS: Final = 3
 
 
 def recommendations_section(changes: Changes) -> Section | None:
     """Return the first open recommendations at the time when the digest is made."""
-    names = [
-        Name(
-            id=f"recommendation-{number}",
-            kind=NameKind.RECOMMENDATION,
-            value=recommendation.title,
-            href=recommendation.href,
-        )
-        for number, recommendation in enumerate(changes.recommendations[:_MOST_RECOMMENDATIONS], start=1)
-    ]
-    if not names:
+    shown = changes.recommendations[:_MOST_RECOMMENDATIONS]
+    if not shown:
         return None
-    lines = [line("would-help", recommendation=name.id) for name in names]
-    if len(changes.recommendations) > len(names):
-        lines.append(line("more-recommendations"))
-    return Section("recommendations", lines, names=names)
+    section = Section("recommendations")
+    for number, row in enumerate(shown, start=1):
+        name_id = f"recommendation-{number}"
+        section.name(name_id, NameKind.RECOMMENDATION, row.title, href=row.href)
+        section.say("would-help", recommendation=name_id)
+    if len(changes.recommendations) > len(shown):
+        section.say("more-recommendations")
+    return section
 
 
 #: Raise it when the same log gives another digest. Then all stored digests are made again.

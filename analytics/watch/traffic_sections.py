@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from datetime import date
 from math import sqrt
 from operator import itemgetter
@@ -39,8 +40,6 @@ from logs.quoting import quote_value
 from tenantadmin.lib.core.timestamps import days_before
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from analytics.watch.reading import DigestLog
 
 
@@ -63,16 +62,14 @@ def moved_section(log: DigestLog, period: DigestPeriod, changes: Changes) -> Sec
     moved = _find_moves(log, period, _find_told(log, period, changes))
     if not moved:
         return None
-    lines: list[Line] = []
-    facts: list[Fact] = []
-    names: list[Name] = []
+    section = Section("moved")
     for number, rule in enumerate(moved, start=1):
         prefix = f"moved-{number}"
         told: date | None = rule["told"]
-        facts += log.read_facts(_queries(prefix, period, rule["ruleId"], told))
-        names.append(Name(id=f"{prefix}-rule", kind=NameKind.RULE, value=rule["ruleId"], href=None))
+        section.facts += log.read_facts(*_queries(prefix, period, rule["ruleId"], told))
+        section.name(f"{prefix}-rule", NameKind.RULE, rule["ruleId"])
         has_risen = rule["now"] > rule["before"]
-        lines.append(line("moved", prefix=prefix, has_risen=has_risen))
+        section.say("moved", prefix=prefix, has_risen=has_risen)
         start = find_start(
             log,
             period,
@@ -89,9 +86,9 @@ def moved_section(log: DigestLog, period: DigestPeriod, changes: Changes) -> Sec
         )
         if not coincidences:
             coincidences, coincidence_names = _last_change(changes, rule["ruleId"], told, prefix)
-        lines += coincidences
-        names += coincidence_names
-    return Section("moved", lines, facts, names)
+        section.lines += coincidences
+        section.names += coincidence_names
+    return section
 
 
 def z_score(hits: int, total: int, hits_before: int, total_before: int) -> float:
@@ -231,8 +228,7 @@ def fell_section(
     rate, usual = facts["hit-rate"].value, facts["hit-rate-median"].value
     if rate is None or usual is None or not has_fallen({name: fact.value for name, fact in facts.items()}):
         return None
-    lines = [line("fell")]
-    names: list[Name] = []
+    section = Section(FELL, [line("fell")], [facts["hit-rate"], facts["hit-rate-median"]])
     start = find_start(log, period, before=usual / 100, now=rate / 100, hits=_HITS, total=_REQUESTS)
     write = _find_write(log, period, changes, middle=(rate + usual) / 200)
     if write is None and start is not None:
@@ -240,9 +236,9 @@ def fell_section(
     if write is not None:
         name = write.as_name(f"{FELL}-write")
         changes_of_rules, rules = write.name_rules(FELL)
-        names += [name, *rules]
-        lines.append(line("coincides-with-rules", write=name.id, changes=changes_of_rules))
-    return Section(FELL, lines, [facts["hit-rate"], facts["hit-rate-median"]], names)
+        section.names += [name, *rules]
+        section.say("coincides-with-rules", write=name.id, changes=changes_of_rules)
+    return section
 
 
 def _find_write(
@@ -267,18 +263,17 @@ def _find_write(
 
 def totals_section(period: DigestPeriod, facts: Mapping[str, Fact]) -> Section:
     """Return the totals that have a value, each with its median, and whether that is usual."""
-    lines: list[Line] = []
-    named: list[Fact] = []
+    section = Section("totals")
     for name, *_ in _MEASURES:
         total, median = facts[name], facts[f"{name}-median"]
         if total.value is None:
             continue
         has_median = median.value is not None
-        lines.append(line("total", name=name, comparison=_difference(facts, name) if has_median else None))
-        named += [total, median] if has_median else [total]
+        section.say("total", name=name, comparison=_difference(facts, name) if has_median else None)
+        section.facts += [total, median] if has_median else [total]
     if facts["requests-median"].value is None:
-        lines.append(line("nothing-earlier", is_week=period.is_week))
-    return Section("totals", lines, named)
+        section.say("nothing-earlier", is_week=period.is_week)
+    return section
 
 
 def quiet_section(period: DigestPeriod, facts: Mapping[str, Fact]) -> Section | None:
@@ -304,7 +299,7 @@ def read_totals(log: DigestLog, period: DigestPeriod) -> dict[str, Fact]:
             f"WHERE {period.earlier_sql} GROUP BY {period.grouping_sql})"
         )
         queries += [FactQuery(name, unit, own), FactQuery(f"{name}-median", unit, earlier)]
-    return {fact.id: fact for fact in log.read_facts(queries)}
+    return {fact.id: fact for fact in log.read_facts(*queries)}
 
 
 def _is_unusual(facts: Mapping[str, Fact]) -> bool:
@@ -351,35 +346,31 @@ def errors_section(log: DigestLog, period: DigestPeriod, changes: Changes) -> Se
     bursts = _join([(row["hour"], row["errors"]) for row in rows])
     if not bursts:
         return None
-    lines: list[Line] = []
-    facts: list[Fact] = []
-    names: list[Name] = []
+    section = Section("errors")
     for number, (first, last, _) in enumerate(bursts, start=1):
         prefix = f"burst-{number}"
         start, end = first * HOUR_MS, (last + 1) * HOUR_MS
         own = f"FROM proxy_logs WHERE {period.sql} AND timestamp >= {start} AND timestamp < {end}"
-        facts += log.read_facts(
-            [
-                FactQuery(f"{prefix}-errors", Unit.COUNT, f"SELECT {_ERRORS} {own}"),
-                FactQuery(f"{prefix}-requests", Unit.COUNT, f"SELECT {_REQUESTS} {own}"),
-            ]
+        section.facts += log.read_facts(
+            FactQuery(f"{prefix}-errors", Unit.COUNT, f"SELECT {_ERRORS} {own}"),
+            FactQuery(f"{prefix}-requests", Unit.COUNT, f"SELECT {_REQUESTS} {own}"),
         )
-        names += [
+        section.names += [
             name_time(f"{prefix}-start", start),
             # The last hour of the calendar ends with it.
             name_time(f"{prefix}-end", min(end, MAX_TIMESTAMP)),
         ]
-        lines.append(line("burst", prefix=prefix))
+        section.say("burst", prefix=prefix)
         write = find_last_write(changes, start=start)
         if write is not None:
             name = write.as_name(f"{prefix}-write")
-            names.append(name)
-            lines.append(line("burst-after-write", write=name.id))
-    (mean,) = log.read_facts([FactQuery("errors-usual", Unit.COUNT, f"SELECT round(({usual}), 2)")])
+            section.names.append(name)
+            section.say("burst-after-write", write=name.id)
+    (mean,) = log.read_facts(FactQuery("errors-usual", Unit.COUNT, f"SELECT round(({usual}), 2)"))
     if mean.value is not None:
-        facts.append(mean)
-        lines.append(line("usual-errors"))
-    return Section("errors", lines, facts, names)
+        section.facts.append(mean)
+        section.say("usual-errors")
+    return section
 
 
 def _join(hours: Sequence[tuple[int, int]]) -> list[tuple[int, int, int]]:
@@ -426,26 +417,16 @@ def statements_section(log: DigestLog, period: DigestPeriod) -> Section | None:
     rows = [row for row in heavy if row["statement"] not in known][:_MOST]
     if not rows:
         return None
-    lines: list[Line] = []
-    facts: list[Fact] = []
-    names: list[Name] = []
+    section = Section("new-statements")
     for number, row in enumerate(rows, start=1):
         prefix = f"new-{number}"
         own = f"FROM proxy_logs WHERE {period.sql} AND {hash_sql()} = '{row['hash']}'"
-        share = f"(SELECT {WAREHOUSE_TIME} FROM proxy_logs WHERE {period.sql})"
-        facts += log.read_facts(
-            [
-                FactQuery(f"{prefix}-runs", Unit.COUNT, f"SELECT count(*) FILTER ({REQUEST}) {own}"),
-                FactQuery(
-                    f"{prefix}-time", Unit.SECONDS, f"SELECT round({WAREHOUSE_TIME} / 1000.0, 1) {own}"
-                ),
-                FactQuery(
-                    f"{prefix}-share", Unit.PERCENT, f"SELECT {percent_sql(WAREHOUSE_TIME, share)} {own}"
-                ),
-            ]
+        share = percent_sql(WAREHOUSE_TIME, f"(SELECT {WAREHOUSE_TIME} FROM proxy_logs WHERE {period.sql})")
+        section.facts += log.read_facts(
+            FactQuery(f"{prefix}-runs", Unit.COUNT, f"SELECT {_REQUESTS} {own}"),
+            FactQuery(f"{prefix}-time", Unit.SECONDS, f"SELECT round({WAREHOUSE_TIME} / 1000.0, 1) {own}"),
+            FactQuery(f"{prefix}-share", Unit.PERCENT, f"SELECT {share} {own}"),
         )
-        names.append(
-            Name(id=f"{prefix}-statement", kind=NameKind.STATEMENT, value=row["statement"], href=None)
-        )
-        lines.append(line("new-statement", prefix=prefix))
-    return Section("new-statements", lines, facts, names)
+        section.name(f"{prefix}-statement", NameKind.STATEMENT, row["statement"])
+        section.say("new-statement", prefix=prefix)
+    return section

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import datetime as dt
 from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import chain, groupby
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
+from uuid import UUID
 
 from django.db.models import DateTimeField, ExpressionWrapper, F, Max, OuterRef, Subquery
 
@@ -22,10 +24,6 @@ from rules.conditions import Request, read_request
 from rules.language import CachingDefaults, read_rules
 from rules.match import find_possible
 from tenantadmin.lib.core.timestamps import days_before, now
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-    from uuid import UUID
 
 
 class VerdictState(StrEnum):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Final, Literal
-from uuid import UUID  # of a struct
+from uuid import UUID
 
 from msgspec import UNSET, Meta, UnsetType
 
@@ -32,8 +33,6 @@ from tenantadmin.lib.core.structs import JsonStruct, one_of
 from tenantadmin.lib.core.timestamps import Timestamp, format_timestamp, now
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from analytics.models import Alert, AlertFiring
 
 

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import logging
 import math
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor, Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack
+from datetime import datetime
+from html import escape
 from threading import Event, Lock
 from typing import TYPE_CHECKING, Annotated, Any, Final
 from urllib.parse import urlsplit
+from uuid import UUID
 
 from django.conf import settings
 from django.db import transaction
@@ -44,29 +48,10 @@ from tenantadmin.lib.jobs import outbox
 from tenantadmin.lib.jobs.outbox import MAIL, WEB, Kind, Parcel, Skipped
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from concurrent.futures import Executor
-    from datetime import datetime
-    from uuid import UUID
-
     from analytics.models import Alert, AlertFiring
     from tenantadmin.lib.core.outgoing import Answer
 
 logger = logging.getLogger(__name__)
-
-
-def queue_messages(
-    alert: Alert,
-    *,
-    occasion: AlertDelivery.Occasion,
-    at: datetime,
-    firing: AlertFiring | None = None,
-) -> list[AlertDelivery]:
-    """Queue a message to each channel of an alert. Call it in the transaction of the crossing.
-
-    A message about a crossing waits until the alert's quiet hours are over.
-    """
-    return outbox.put(make_messages(alert, occasion=occasion, at=at, firing=firing))
 
 
 def make_messages(
@@ -76,7 +61,10 @@ def make_messages(
     at: datetime,
     firing: AlertFiring | None = None,
 ) -> list[AlertDelivery]:
-    """Return a message to each channel of an alert, which is not stored."""
+    """Return a message to each channel of an alert, which is not stored.
+
+    A message about a crossing waits until the alert's quiet hours are over.
+    """
     content = make_content(alert, firing=firing)
     due_at = at if firing is None else after_quiet_hours(alert.quiet_hours, at=at)
     return [
@@ -144,7 +132,7 @@ def send_test(*, tenant_id: UUID, alert_id: UUID, actor: str) -> list[AlertDeliv
     count_use(limit=settings.ALERT_TEST_LIMIT, kind="alert-test", key=str(tenant_id))
     with transaction.atomic():
         alert = note_test(tenant_id=tenant_id, alert_id=alert_id, actor=actor)
-        return queue_messages(alert, occasion=AlertDelivery.Occasion.TEST, at=now())
+        return outbox.put(make_messages(alert, occasion=AlertDelivery.Occasion.TEST, at=now()))
 
 
 class AlertChannelTest(JsonStruct):
@@ -277,11 +265,11 @@ def heading(delivery: AlertDelivery) -> str:
     return f"{_HEADINGS[delivery.occasion]} “{content['name']}”, {where}"
 
 
-def webhook_payload(delivery: AlertDelivery, *, at: datetime) -> dict[str, Any]:
+def webhook_payload(delivery: AlertDelivery) -> dict[str, Any]:
     """Return the JSON of a webhook, in the shape of the Standard Webhooks."""
     return {
         "type": f"alert.{delivery.occasion}",
-        "timestamp": format_timestamp(at),
+        "timestamp": format_timestamp(delivery.created_at),
         "data": delivery.content,
     }
 
@@ -289,8 +277,9 @@ def webhook_payload(delivery: AlertDelivery, *, at: datetime) -> dict[str, Any]:
 def slack_payload(delivery: AlertDelivery) -> dict[str, Any]:
     """Return the JSON of an incoming webhook of Slack."""
     content = delivery.content
-    text = f"*{_escape(heading(delivery))}*\n{_escape(content['text'])}\n<{content['href']}|Open>"
-    return {"text": text}
+    # Slack reads a mention of a channel in <>, for example.
+    title, text = (escape(part, quote=False) for part in (heading(delivery), content["text"]))
+    return {"text": f"*{title}*\n{text}\n<{content['href']}|Open>"}
 
 
 def teams_payload(delivery: AlertDelivery) -> dict[str, Any]:
@@ -341,11 +330,6 @@ _MAX_SUMMARY: Final = 1024
 _PAYLOADS: Final = {"slack": slack_payload, "teams": teams_payload, "pagerduty": pagerduty_payload}
 
 
-def _escape(text: str) -> str:
-    """Escape what Slack reads as markup, such as the mention of a channel."""
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-
-
 def _pack(message: AlertDelivery) -> Parcel:
     """Return a message to send.
 
@@ -361,7 +345,7 @@ def _pack(message: AlertDelivery) -> Parcel:
             _require_reader(channel["to"], tenant.pk)
         return _pack_mail(message)
     if channel["type"] == "webhook":
-        body, signed_at = dump_json(webhook_payload(message, at=message.created_at)), now()
+        body, signed_at = dump_json(webhook_payload(message)), now()
     else:
         body, signed_at = dump_json(_PAYLOADS[channel["type"]](message)), None
     host = urlsplit(channel["url"]).netloc
@@ -391,7 +375,7 @@ def _pack_mail(message: AlertDelivery) -> Parcel:
     return parcel_of(mail, identity=f"alert-{message.pk}")
 
 
-def _post(message: AlertDelivery, body: bytes, *, signed_at: datetime | None = None) -> Answer:
+def _post(message: AlertDelivery, body: bytes, *, signed_at: datetime | None) -> Answer:
     """Send JSON, signed by the scheme of the Standard Webhooks if ``signed_at`` is a time. Return the answer.
 
     Raises:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final
-from uuid import UUID  # noqa: TC003  # of a struct
+from uuid import UUID
 
 import msgspec
 from django.conf import settings
@@ -34,8 +35,6 @@ from tenantadmin.lib.http.hal import Link, link
 from tenantadmin.lib.jobs.outbox import MAIL, Kind, Parcel, Skipped
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
     from analytics.reports.leaks import Closing
 
 

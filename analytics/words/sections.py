@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import msgspec
@@ -12,8 +13,6 @@ from analytics.watch.sections import DigestHead, read_digest
 from tenantadmin.lib.core.structs import JsonStruct
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
     from analytics.watch.reading import DigestLog
 
 

@@ -10,8 +10,7 @@ from drf_spectacular.utils import OpenApiExample
 from msgspec import Meta
 from rest_framework.response import Response
 
-from accounts.access.policy import Level
-from accounts.access.scopes import Scope
+from accounts.access.scopes import Level, Scope
 from accounts.routes import route
 from accounts.viewsets import AppViewSet
 from logs.notifications import notify_of_days

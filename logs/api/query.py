@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Final
+from uuid import UUID
 
 import msgspec
 from django.http import StreamingHttpResponse
@@ -13,8 +15,7 @@ from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiRespo
 from msgspec import Meta
 from rest_framework.response import Response
 
-from accounts.access.policy import Level
-from accounts.access.scopes import Scope
+from accounts.access.scopes import Level, Scope
 from accounts.routes import route
 from accounts.viewsets import AppViewSet
 from logs.audit import Reader
@@ -31,21 +32,18 @@ from logs.sql.results import (
     ndjson_pieces,
     parquet_pieces,
 )
-from tenantadmin.lib.core.hosts import client_address
+from tenantadmin.lib.core.request_context import client_address
 from tenantadmin.lib.core.serving import disconnection_of
 from tenantadmin.lib.core.spreadsheets import CSV, CSV_FOR_PEOPLE
 from tenantadmin.lib.core.structs import JsonStruct
+from tenantadmin.lib.http.bodies import AnyTextJsonParser, accepts_gzip, preferred_media_type
 from tenantadmin.lib.http.budgets import QUERY
 from tenantadmin.lib.http.hal import Link, link
-from tenantadmin.lib.http.parsers import AnyTextJsonParser, accepts_gzip, preferred_media_type
 from tenantadmin.lib.http.schema import refusal
 from tenantadmin.lib.http.viewsets import operation
 from tenantadmin.lib.objectstore import default_store
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-    from uuid import UUID
-
     from rest_framework.request import Request
 
     from logs.sql.protocol import QueryResult

@@ -12,14 +12,13 @@ from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiExample, OpenApiResponse
 from rest_framework.response import Response
 
-from accounts.access.policy import Level
-from accounts.access.scopes import Scope
+from accounts.access.scopes import Level, Scope
 from accounts.routes import route
 from accounts.viewsets import AppViewSet
 from logs.audit import Reader
 from logs.serializers import DAY, FILE, HOUR, MONTH, YEAR
 from logs.tree import JSON, NDJSON, OCTETS, list_names, read_object
-from tenantadmin.lib.core.hosts import client_address
+from tenantadmin.lib.core.request_context import current_address
 from tenantadmin.lib.core.structs import JsonStruct
 from tenantadmin.lib.http.hal import HalLinks, hrefs, item, links
 from tenantadmin.lib.http.viewsets import operation
@@ -161,4 +160,4 @@ class LogTreeViewSet(AppViewSet):
     @property
     def _reader(self) -> Reader:
         """Return the caller for the audit."""
-        return Reader(self.principal.email, client_address(self.request))
+        return Reader(self.principal.email, current_address())

@@ -10,7 +10,10 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter, deque
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
+from datetime import date
 from itertools import groupby, pairwise
 from operator import attrgetter, itemgetter
 from pathlib import Path
@@ -32,33 +35,24 @@ from logs.compaction.rows import (
     write_reused_rows,
 )
 from logs.compaction.writer import WrittenFile, connect, write_day
-from logs.layout import HOUR_MS, day_start_ms, hour_of, hour_of_any
-from logs.listing import mark_as_changed
+from logs.layout import HOUR_MS, day_start_ms, hour_of, hour_of_any, mark_as_changed
 from logs.quoting import quote_text, quote_texts, quote_value
-from tenantadmin.lib.objectstore.keys import StoreError
+from tenantadmin.lib.objectstore import StoreError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-    from collections.abc import Set as AbstractSet
-    from datetime import date
-
     from duckdb import DuckDBPyConnection
 
     from logs.compaction.writer import WrittenFile
-    from logs.listing import DayListing
-    from tenantadmin.lib.objectstore import ObjectStore
-    from tenantadmin.lib.objectstore.keys import Batch, Entry
+    from logs.layout import DayListing
+    from tenantadmin.lib.objectstore import Batch, Entry, ObjectStore
 
 #: The most names that are kept, and the most bytes that they take together.
 MAX_NAMES: Final = 1_000
 
-
 _MAX_BYTES: Final = 64 << 10
-
 
 #: Names with more characters are left out: no pattern of a rule is as long.
 _MAX_LENGTH: Final = 2_000
-
 
 _COUNT: Final = f"""
 WITH lists AS (
@@ -127,7 +121,6 @@ def count_table_names(file: Path) -> TableNames:
 
 #: If the new rows take more bytes, they go into an Arrow file.
 _MAX_BYTES_IN_MEMORY: Final = 256 << 20
-
 
 _NOT_READ: Final = "not read: the name does not end in .json, or the object lies in another folder"
 
@@ -296,10 +289,8 @@ def _hour_states(
 #: The number of spans. Span 0 is before the day, span 25 after it.
 SPANS: Final = 26
 
-
 #: The maximum rows of an hour in another span that get a digest. With more, every build counts as a change.
 _MAX_DIGESTED: Final = 50_000
-
 
 #: Up to this many ``logId``s are looked up one by one.
 _MAX_LITERALS: Final = 100

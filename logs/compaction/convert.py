@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator, Sequence
+from datetime import date
 from decimal import Decimal
 from functools import lru_cache
 from itertools import islice
-from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
+from typing import Annotated, Any, Final, NamedTuple
 
 import duckdb
 import msgspec
@@ -21,15 +23,9 @@ from logs.columns import COLUMNS, MAX_TIMESTAMP, SqlType
 from logs.layout import DAY_MS, HOUR_MS, day_start_ms
 from logs.quoting import quote_text
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from datetime import date
-
 Decoder = msgspec.json.Decoder[Any]
 
-
 JsonBytes = bytes | memoryview
-
 
 #: The hour (0 to 23) under which an entry counts: the hour of its timestamp if that is in the day, else the
 #: hour of the object's prefix. The column is in the file but not in ``proxy_logs``.
@@ -39,7 +35,6 @@ PREFIX_HOUR_COLUMN: Final = "_prefix_hour"
 #: The largest entry, in bytes. DuckDB holds it in memory as a whole.
 MAX_ENTRY_BYTES: Final = 16 * 1024 * 1024
 
-
 _TYPES: Final[dict[SqlType, Any]] = {
     SqlType.VARCHAR: str,
     SqlType.BIGINT: Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)],
@@ -47,14 +42,11 @@ _TYPES: Final[dict[SqlType, Any]] = {
     SqlType.BOOLEAN: bool,
 }
 
-
 _FIELDS: Final[dict[str, Any]] = {
     column.name: msgspec.Raw if column.json_text else _TYPES[column.type] | None for column in COLUMNS
 } | {"timestamp": Annotated[int, msgspec.Meta(ge=0, le=MAX_TIMESTAMP)] | None}
 
-
 decode_members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
-
 
 DECODE_ERRORS: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
@@ -80,9 +72,7 @@ def decoder_for(value: JsonBytes) -> Decoder:
 
 _INTEGERS: Final = {column.name for column in COLUMNS if column.type in {SqlType.BIGINT, SqlType.INTEGER}}
 
-
 _INTEGER: Final = re.compile(rb"-?[0-9]+")
-
 
 #: A number that may have a fraction or an exponent.
 _FLOAT: Final = re.compile(rb"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]{1,4})?")
@@ -133,7 +123,6 @@ _ARROW_TYPES: Final[dict[SqlType, pa.DataType]] = {
     SqlType.BOOLEAN: pa.bool_(),
 }
 
-
 #: The columns of a day's file, in order: the contract's columns and two internal ones.
 SCHEMA: Final = pa.schema(
     [
@@ -143,24 +132,18 @@ SCHEMA: Final = pa.schema(
     ]
 )
 
-
 _ENTRY_STRUCTURE: Final = json.dumps({column.name: column.type.value for column in COLUMNS})
-
 
 _INPUT_SCHEMA: Final = pa.schema([("entry_json", pa.large_string())])
 
-
 _JSON_TEXTS: Final = [column.name for column in COLUMNS if column.json_text]
-
 
 _decode_json_texts: Final = msgspec.json.Decoder(
     msgspec.defstruct("_JsonTexts", [(name, msgspec.Raw, msgspec.Raw()) for name in _JSON_TEXTS])
 ).decode
 
-
 #: Where a number with a fraction or an exponent may begin.
 _HAS_FRACTION: Final = r"(?:^|[\[,:])-?[0-9]+[.eE]"
-
 
 _STRING_OR_NUMBER: Final = re.compile(r'"(?:[^"\\]|\\.)*"|-?[0-9][0-9.eE+-]*')
 

@@ -21,7 +21,7 @@ import zlib
 from array import array
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import compress, islice, pairwise
 from operator import length_hint
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, overload
@@ -40,8 +40,6 @@ from logs.compaction.convert import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-
     from logs.compaction.convert import Decoder, JsonBytes
 
 #: The most bytes of a compressed file when it is unpacked.

@@ -9,11 +9,16 @@ from __future__ import annotations
 
 import logging
 import shutil
+from array import array
 from bisect import bisect_left
 from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Final
 
@@ -24,30 +29,20 @@ import pyarrow.parquet as pq
 from logs.compaction.convert import PREFIX_HOUR_COLUMN, SCHEMA, Chunk, Converter, connect
 from logs.compaction.entries import BadFile, Lines, find_invalid, is_utf8, split
 from logs.layout import hour_of, near
-from tenantadmin.lib.objectstore.keys import ObjectNotFound, starts_of
+from tenantadmin.lib.objectstore.storage import ObjectNotFound, starts_of
 
 if TYPE_CHECKING:
-    from array import array
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-    from collections.abc import Set as AbstractSet
-    from datetime import date
-    from pathlib import Path
-
     from logs.compaction.convert import JsonBytes
-    from logs.listing import DayListing
-    from tenantadmin.lib.objectstore import ObjectStore
-    from tenantadmin.lib.objectstore.keys import Batch, Entry
+    from logs.layout import DayListing
+    from tenantadmin.lib.objectstore import Batch, Entry, ObjectStore
 
 #: Bytes of entries in a chunk. Each conversion has a fixed cost, so small chunks are slow.
 _CHUNK_BYTES: Final = 16 << 20
 
-
 #: Converter threads (DuckDB releases the interpreter lock), and how many chunks may wait for them.
 _THREADS: Final = 2
 
-
 _MAX_WAITING: Final = 3
-
 
 #: Entries that DuckDB parses at a time.
 _ENTRIES_PER_ARRAY: Final = 256
@@ -201,11 +196,9 @@ def _string_array(bounds: array[int], content: bytes) -> pa.Array[Any]:
 
 _log = logging.getLogger(__name__)
 
-
 #: If a larger share of the day's bytes must be read, the whole day is read. Reusing the rest would save
 #: nothing.
 _MAX_SHARE_TO_READ: Final = 0.75
-
 
 _BATCH_ROWS: Final = 8_192
 

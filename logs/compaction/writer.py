@@ -7,8 +7,10 @@ an entry. All other columns pass through memory a row group at a time.
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import duckdb
@@ -19,9 +21,6 @@ import pyarrow.parquet as pq
 from logs.compaction.convert import PREFIX_HOUR_COLUMN, SCHEMA
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from pathlib import Path
-
     #: Rows in an Arrow file, or in memory.
     RowSource = Path | list[pa.RecordBatch]
 
@@ -47,21 +46,17 @@ def connect(
 #: If runs of neighbouring rows are at least this long on average, slices are faster than single rows.
 _MIN_MEAN_RUN: Final = 16
 
-
 #: Columns whose values hardly repeat. Without dictionaries for them, and at zstd's lowest level, files are
 #: a tenth smaller and written in two thirds of the time.
 _COLUMNS_WITHOUT_DICTIONARY: Final = frozenset(
     {"timestamp", "responseSize", "cacheExpiresAt", "logId", "queryId", "operationId"}
 )
 
-
 #: With a Bloom filter for it, a look-up by ``logId`` takes a quarter of the time: decision 15.
 _LOOK_UP_COLUMN: Final = "logId"
 
-
 #: Rows that are taken from the batches in one step.
 _ROWS_PER_STEP: Final = 20_480
-
 
 #: Batches of Arrow files that stay mapped: enough for one step, and for some that the next step shares.
 _MAX_MAPPED_BATCHES: Final = 16

@@ -6,7 +6,8 @@ Imports no Django.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable
+from typing import Any, Final
 
 import pyarrow as pa
 
@@ -14,12 +15,8 @@ import pyarrow as pa
 import pyarrow.compute
 import pyarrow.compute as pc
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 #: DuckDB's infinite timestamp. Minus infinity is the same number, negated.
 _INFINITE: Final = pa.scalar(2**63 - 1, pa.int64())
-
 
 #: Nested types that `_convert` can rebuild. DuckDB makes no others.
 _NESTED_TYPES: Final = (

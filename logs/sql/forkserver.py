@@ -15,7 +15,7 @@ from contextlib import suppress
 from typing import Final
 
 from logs.sql import child, sandbox, wire
-from tenantadmin.lib.core.forks import freeze_objects
+from tenantadmin.lib.core.memory import freeze_objects
 
 #: The signals that ended the last processes, by process id; 0 for a process that exited.
 _signals: OrderedDict[int, int] = OrderedDict()

@@ -24,9 +24,7 @@ class Plain(Enum):
 
 _P: Final = Plain.PLAIN
 
-
 Fields = dict[str, str | Plain]
-
 
 #: By family, the member of a record that holds its variant. Other families have only one variant, "".
 SELECTORS: Final[dict[str, str]] = {
@@ -37,15 +35,11 @@ SELECTORS: Final[dict[str, str]] = {
     "type info": "type",
 }
 
-
 _NODE: Final[Fields] = {"type": _P, "modifiers": "modifier", "cte_map": "cte map"}
-
 
 _TABLE: Final[Fields] = {"type": _P, "alias": _P, "query_location": _P, "sample": "sample"}
 
-
 _EXPRESSION: Final[Fields] = {"class": _P, "type": _P, "alias": _P, "query_location": _P}
-
 
 #: The allowed fields of each record, by (family, variant).
 GRAMMAR: Final[dict[tuple[str, str], Fields]] = {
@@ -224,7 +218,6 @@ GRAMMAR: Final[dict[tuple[str, str], Fields]] = {
     ("named type", ""): {"first": _P, "second": "type"},
 }
 
-
 #: The DuckDB release that the lists below are for.
 ENGINE_VERSION: Final = "1.5.6"
 
@@ -239,7 +232,6 @@ OPERATORS: Final = _names(
     !__postfix !~~ !~~* % & && * ** + - ->> / // <-> << <=> <@ >> @ @> ^ ^@ | || ~ ~~ ~~* ~~~
     """
 )
-
 
 #: Scalar functions, scalar macros, aggregates and window functions.
 FUNCTIONS: Final = _names(
@@ -334,17 +326,13 @@ FUNCTIONS: Final = _names(
     """
 )
 
-
 #: Functions that ``duckdb_functions()`` does not list.
 SPECIAL_FORMS: Final = _names("unlist unnest")
 
-
 ALLOWED_FUNCTIONS: Final = OPERATORS | FUNCTIONS | SPECIAL_FORMS
-
 
 #: Names that DuckDB takes for the time if no column in scope has the name.
 TIME_KEYWORDS: Final = _names("current_date current_time current_timestamp localtime localtimestamp")
-
 
 #: Allowed functions whose values depend on the time or on random numbers.
 VOLATILE: Final = _names(
@@ -354,34 +342,24 @@ VOLATILE: Final = _names(
     """
 )
 
-
 #: Table functions that read only their arguments.
 ALLOWED_TABLE_FUNCTIONS: Final = _names("generate_series json_each json_tree range repeat repeat_row unnest")
 
-
 _EFFECT = "has effects beyond its result"
-
 
 _CATALOG = "reads settings, the session or the catalog"
 
-
 _TEXT = "runs, reads or plans SQL given as text"
-
 
 _INTERNAL = "is internal to the engine"
 
-
 _SPATIAL = "is for spatial data, which the log does not hold"
-
 
 _FILES = "reads files"
 
-
 _MEMORY = "reads the memory of a process"
 
-
 _TESTS = "is for tests of the engine"
-
 
 #: Refused functions by the reason, which completes the sentence "The function x …".
 REFUSED_FUNCTIONS: Final[dict[str, frozenset[str]]] = {
@@ -434,7 +412,6 @@ REFUSED_FUNCTIONS: Final[dict[str, frozenset[str]]] = {
         """
     ),
 }
-
 
 #: Refused table functions by the reason.
 REFUSED_TABLE_FUNCTIONS: Final[dict[str, frozenset[str]]] = {

@@ -8,8 +8,9 @@ Parsing a hostile statement can hang or crash DuckDB, so only query processes ca
 from __future__ import annotations
 
 import json
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import Any, Final, Protocol
 
 from logs import columns
 from logs.quoting import quote_text
@@ -28,9 +29,6 @@ from logs.sql.refusals import (
     refused_function,
 )
 from logs.sql.view import LOG_VIEWS, fold
-
-if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator
 
 #: The maximum length of a statement, in bytes of UTF-8. DuckDB's parser hangs on much longer text.
 MAX_STATEMENT_BYTES: Final = 64 * 1024

@@ -6,14 +6,13 @@ import os
 import posixpath
 import threading
 import weakref
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from tenantadmin.lib.core.errors import ApiError, InternalError, ServiceBusy
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     import pyarrow as pa
 
 

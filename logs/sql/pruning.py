@@ -8,14 +8,13 @@ condition, all days are kept.
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from logs.columns import DAY
 from logs.sql.view import LOG_VIEWS, fold
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
     #: Returns True if a row of the given day can meet a condition.
     DayTest = Callable[[str], bool]
 

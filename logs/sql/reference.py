@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Mapping
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from logs.columns import COLUMNS, DAY_COLUMN
 from logs.sql.grammar import ALLOWED_TABLE_FUNCTIONS, REFUSED_FUNCTIONS, REFUSED_TABLE_FUNCTIONS
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _MARKED: Final = re.compile(r"(<!-- generated: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 

@@ -9,14 +9,12 @@ import difflib
 import os.path
 import re
 import sys
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from logs.columns import BY_NAME
 from logs.sql import grammar
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
 
 NESTED_ENUM: Final = (
     "A type with values, such as ENUM('a', 'b'), is not supported inside another type. Cast the values alone:"
@@ -24,24 +22,20 @@ NESTED_ENUM: Final = (
     " or use VARCHAR."
 )
 
-
 #: The way for tools of business intelligence, which first ask for the version and the tables.
 COLUMNS_HINT: Final = (
     "GET /tenants/{tenant}/query/schema lists the columns of proxy_logs; the SQLAlchemy dialect of the"
     " documentation answers what tools ask first."
 )
 
-
 _ASKED_BY_TOOLS: Final = frozenset(
     {"version", "current_schema", "current_schemas", "current_database", "current_catalog"}
     | {"duckdb_columns", "duckdb_tables", "duckdb_schemas", "duckdb_databases", "pragma_table_info", "show"}
 )
 
-
 CATALOGS: Final = frozenset({"sqlite_master", "sqlite_schema", "duckdb_tables", "duckdb_columns"}) | {
     f"pg_{name}" for name in ("attribute", "class", "database", "namespace", "tables", "type", "views")
 }
-
 
 #: What to write for functions of other engines.
 _INSTEAD: Final = {
@@ -100,9 +94,7 @@ _INSTEAD: Final = {
     "zeroifnull": "coalesce(value, 0)",
 }
 
-
 TYPE_WITH_SCHEMA: Final = "Name a type without a schema."
-
 
 _FORM_MESSAGES: Final = {
     "SHOW_REF": f"DESCRIBE, SHOW and SUMMARIZE are not allowed. {COLUMNS_HINT}",
@@ -154,7 +146,6 @@ def nearest_name(name: str, known: Iterable[str]) -> str | None:
 #: `Path.expanduser` fails for a user without an entry in /etc/passwd, such as OpenShift's.
 _ROOTS: Final = (str(Path(__file__).parents[2]), sys.prefix, os.path.expanduser("~"))  # noqa: PTH111
 
-
 #: Sentences that DuckDB adds after its message: advice for operators on settings, and an echo of the
 #: statement. If the message quotes text that looks the same, a closing quote follows, so it does not match.
 _ADVICE: Final = (
@@ -163,7 +154,6 @@ _ADVICE: Final = (
     re.compile(r"\n+Possible solutions:\n.*", re.DOTALL),
     re.compile(r"\n+LINE \d+: .*\n *\^\s*$", re.DOTALL),
 )
-
 
 #: What authors of queries take `day` and the times for.
 _HINTS: Final = (
@@ -181,15 +171,11 @@ _HINTS: Final = (
     ),
 )
 
-
 _CANDIDATES: Final = re.compile(r"\nCandidate bindings: .*", re.DOTALL)
-
 
 _WORD: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 
-
 _MAX_CANDIDATES: Final = 5
-
 
 #: DuckDB takes names for alike that share a few letters.
 _SIMILARITY: Final = 0.7
@@ -251,31 +237,23 @@ def with_position(message: str, statement: str, position: int | None) -> str:
 
 _FIRST_WORD: Final = re.compile(rb"[A-Za-z_]+")
 
-
 #: The characters of an operator, up to a comment.
 _OPERATOR: Final = re.compile(rb"(?:(?!--|/\*)[~!@#^&|`?+*/%<>=-])+")
-
 
 #: Characters that DuckDB's parser reads as a space, but its lexer as a letter.
 _UNICODE_SPACE: Final = re.compile("[\u00a0\u2000-\u200b\u202f\u205f\u2060\u3000\ufeff]")
 
-
 _SEND_ONE_SELECT: Final = "Send one SELECT, or WITH … SELECT, over proxy_logs."
 
-
 _SEND_SELECT_ALONE: Final = "Send the SELECT alone."
-
 
 _USE_ACCEPT: Final = (
     f"{_SEND_SELECT_ALONE} The header Accept chooses CSV, NDJSON, Parquet or Arrow for its result."
 )
 
-
 _USE_VALUES: Final = f"{_SEND_SELECT_ALONE} Write its values into it."
 
-
 _SETTINGS_ARE_FIXED: Final = f"Settings are fixed. {_SEND_ONE_SELECT}"
-
 
 _VERB_HINTS: Final = {
     "COPY": _USE_ACCEPT,
@@ -288,12 +266,10 @@ _VERB_HINTS: Final = {
     "SET": _SETTINGS_ARE_FIXED,
 }
 
-
 #: First words of a query. A PIVOT without listed values is parsed as several statements.
 _QUERY_WORDS: Final = frozenset(
     {"FROM", "PIVOT", "PIVOT_LONGER", "PIVOT_WIDER", "SELECT", "TABLE", "UNPIVOT", "VALUES"}
 )
-
 
 #: Words that may follow WITH … AS (…).
 _WORDS_AFTER_WITH: Final = _QUERY_WORDS | {"DELETE", "INSERT", "MERGE", "UPDATE"}

@@ -11,6 +11,7 @@ import asyncio
 import hmac
 import json
 import logging.config
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -36,8 +37,6 @@ from tenantadmin.lib.objectstore import InvalidKey, ObjectStore, open_store
 from tenantadmin.lib.objectstore.local_copies import LocalCopies
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
     from logs.sql.protocol import Engine, QueryResult
 
     Receive = Callable[[], Awaitable[dict[str, Any]]]

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from logs.sql.protocol import DayFiles, LogSource
 from tenantadmin.lib.objectstore import LocalStore
-from tenantadmin.lib.objectstore.keys import check_key
+from tenantadmin.lib.objectstore.storage import check_key
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from tenantadmin.lib.objectstore import ObjectStore
     from tenantadmin.lib.objectstore.local_copies import LocalCopies
 

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Sequence
+from typing import Any, Final
 
 from logs import columns
 from logs.quoting import quote_name, quote_text
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 #: The view of the log, and the same with its times as TIMESTAMP. A query may read nothing else.
 LOG_VIEW: Final = "proxy_logs"
 TIME_VIEW: Final = "proxy_logs_time"
 LOG_VIEWS: Final = frozenset({LOG_VIEW, TIME_VIEW})
-
 
 _ASCII_LOWER: Final = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
 
@@ -27,18 +24,15 @@ def fold(name: str) -> str:
 _NAMES: Final = ", ".join(quote_name(column.name) for column in columns.COLUMNS)
 _NAME_LIST: Final = "(" + ", ".join(quote_text(column.name) for column in columns.COLUMNS) + ")"
 
-
 #: The columns in the contract's order, then ``day``. DuckDB reads ``day`` from the paths, and so opens only
 #: the files that match a condition on it. The guard does not let a query read or set the variable.
 _SOURCE: Final = "read_parquet(getvariable('files'), hive_partitioning = true, hive_types = {'day': VARCHAR})"
-
 
 FAST_VIEW: Final = f"CREATE OR REPLACE VIEW proxy_logs AS SELECT {_NAMES}, day FROM {_SOURCE}"  # noqa: S608
 #: The columns that `TIME_VIEW` adds, and what they are made of, in epoch milliseconds.
 TIMES: Final = {"time": "timestamp", "expires": "cacheExpiresAt"}
 _TIMES: Final = ", ".join(f"epoch_ms({quote_name(of)}) AS {quote_name(name)}" for name, of in TIMES.items())
 MAKE_TIME_VIEW: Final = f"CREATE VIEW {TIME_VIEW} AS SELECT {_NAMES}, day, {_TIMES} FROM {LOG_VIEW}"  # noqa: S608
-
 
 #: The same columns with an explicit schema: a file that is older than a column has null (or 0) in it. ``day``
 #: is an expression here, about which DuckDB assumes nothing. This view takes longer to plan.
@@ -66,9 +60,7 @@ def _empty_view(*, more_columns: str = "") -> str:
 
 _TOLERANT_VIEW: Final = _tolerant_view()
 
-
 EMPTY_VIEW: Final = _empty_view()
-
 
 #: These also have the hour under which an entry counts and its row number in the file, which orders entries
 #: at the same time. Only the service's own statements read them.
@@ -76,7 +68,6 @@ _POSITIONED_VIEW: Final = _tolerant_view(
     more_columns=", _hour, file_row_number AS _row",
     more_schema=", '_hour': {name: '_hour', type: 'TINYINT', default_value: NULL}",
 )
-
 
 _POSITIONED_EMPTY_VIEW: Final = _empty_view(more_columns=", NULL::TINYINT AS _hour, NULL::BIGINT AS _row")
 

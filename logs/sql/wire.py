@@ -16,7 +16,6 @@ _LENGTH: Final = struct.Struct("!I")
 LENGTH_BYTES: Final = _LENGTH.size
 _CHUNK: Final = 1 << 20
 
-
 #: The kinds of answers after which a process may run another query.
 ORDINARY_KINDS: Final = frozenset({"result", "rejected", "failed", "translated", "not translated"})
 

@@ -10,15 +10,12 @@ import signal
 import socket
 import ssl
 import sys
+from collections.abc import Sequence
 from functools import partial
 from ipaddress import ip_address
-from typing import TYPE_CHECKING
 
 import django
 import psycopg
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -42,7 +39,7 @@ async def _serve(host: str, port: int) -> None:
     from logs.wire.catalog import prepare_catalog  # noqa: PLC0415
     from logs.wire.server import WireServer  # noqa: PLC0415
     from logs.wire.translation import translate  # noqa: PLC0415
-    from tenantadmin.lib.core.serving import give_memory_back  # noqa: PLC0415
+    from tenantadmin.lib.core.memory import give_memory_back  # noqa: PLC0415
 
     if settings.SQL_CATALOG is None:
         sys.exit("Set SQL_CATALOG_URL to a PostgreSQL of its own: docs/connect-log.md")

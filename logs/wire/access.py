@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
@@ -24,15 +25,11 @@ from logs.queries import describe_query, query_limits, run_query
 from logs.sql.protocol import QueryFailed, QueryRejected
 from logs.wire.statements import Failure
 from logs.wire.translation import translate
-from tenantadmin.lib.core.hosts import network_of
-from tenantadmin.lib.core.request_context import begin_request, describe_request, set_address
+from tenantadmin.lib.core.request_context import begin_request, describe_request, network_of, set_address
 from tenantadmin.lib.http.budgets import QUERY, REQUEST
 from tenantadmin.lib.objectstore import default_store
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from contextlib import ExitStack
-
     from accounts.access.principal import Claims
     from logs.sql.protocol import QueryResult
     from tenantadmin.lib.core.serving import Disconnection
@@ -181,5 +178,5 @@ def _require_query(principal: Principal, tenant: UUID) -> None:
     """
     arguments = {"tenant": tenant}
     path = reverse("query", kwargs=arguments)
-    policy = QueryViewSet.policy(_OPERATION)
-    require_operation(policy, principal=principal, method="POST", path=path, arguments=arguments)
+    route = QueryViewSet.route_of(_OPERATION)
+    require_operation(route, principal=principal, method="POST", path=path, arguments=arguments)

@@ -11,9 +11,10 @@ import contextlib
 import hashlib
 import hmac
 import ssl
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import psycopg
 from psycopg import sql
@@ -32,9 +33,6 @@ from logs.wire.messages import (
     pack_startup,
 )
 from logs.wire.statements import Failure
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 #: A longer answer is not passed on: one value may have a gigabyte.
 MAX_ANSWER: Final = 4 << 20

@@ -5,13 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import select
+import ssl
 import struct
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NamedTuple
-
-if TYPE_CHECKING:
-    import ssl
-    from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
 
 SSL_REQUEST: Final = 80877103
 GSS_REQUEST: Final = 80877104

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from array import array
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
@@ -17,8 +18,6 @@ from logs.sql.results import as_text, json_values
 from logs.wire.messages import format_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from logs.sql.protocol import QueryResult, ResultColumn
 
 #: Microseconds and days from 1970 to 2000, from which PostgreSQL counts.

@@ -12,8 +12,10 @@ import hmac
 import logging
 import secrets
 import socket
+import ssl
 import struct
 from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
@@ -29,13 +31,10 @@ from logs.wire.messages import LOST, Body, Message, ProtocolError, Stream
 from logs.wire.session import Session, Turns, failure_of
 from logs.wire.statements import SETTINGS, Failure
 from tenantadmin.lib.core.errors import ApiError
-from tenantadmin.lib.core.hosts import network_of
+from tenantadmin.lib.core.request_context import network_of
 from tenantadmin.lib.http.budgets import REQUEST
 
 if TYPE_CHECKING:
-    import ssl
-    from collections.abc import Callable, Mapping, Sequence
-
     from django.db.backends.base.base import BaseDatabaseWrapper
 
     from logs.wire.catalog import Catalog

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
@@ -33,8 +34,6 @@ from tenantadmin.lib.core.serving import Disconnection
 from tenantadmin.lib.http.budgets import QUERY
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator, Sequence
-
     import pyarrow as pa
 
     from logs.sql.protocol import QueryResult

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import struct
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar
@@ -26,8 +27,6 @@ from logs.wire import rows
 from logs.wire.messages import MAX_PARAMETERS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from psycopg.adapt import Loader
 
 
@@ -58,12 +57,10 @@ SETTINGS: Final = frozenset(
 _UTF8: Final = frozenset({"utf8", "utf-8", "unicode", "default"})
 _WRITTEN_WITH_CAPITALS: Final = {fold(column.name): column.name for column in COLUMNS}
 
-
 #: Bytes of a name. PostgreSQL cuts longer ones.
 MAX_NAME: Final = 63
 #: What PostgreSQL takes for space. Other space of Unicode is a part of names to it.
 _SPACE: Final = " \t\n\r\f\v"
-
 
 #: The kinds and texts of the parts of a statement.
 _Parts: TypeAlias = "Sequence[tuple[str, str]]"

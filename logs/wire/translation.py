@@ -8,11 +8,9 @@ import re
 import resource
 from functools import cache
 from multiprocessing import get_context
+from multiprocessing.connection import Connection
 from threading import BoundedSemaphore
-from typing import TYPE_CHECKING, Any, Final
-
-if TYPE_CHECKING:
-    from multiprocessing.connection import Connection
+from typing import Any, Final
 
 #: Of a processor, and of the clock.
 _SECONDS: Final = 2

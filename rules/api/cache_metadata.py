@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
+from uuid import UUID
 
 import msgspec
 from django.urls import reverse
@@ -10,8 +11,7 @@ from drf_spectacular.utils import OpenApiExample
 from rest_framework.response import Response
 from rest_framework.serializers import ListSerializer
 
-from accounts.access.policy import Level
-from accounts.access.scopes import Scope
+from accounts.access.scopes import Level, Scope
 from accounts.routes import route
 from accounts.viewsets import AppViewSet
 from rules.cache_metadata import (
@@ -29,12 +29,10 @@ from rules.serializers import (
     CacheMetadataBody,
 )
 from tenantadmin.lib.core.structs import JsonStruct, Success
-from tenantadmin.lib.http.hal import ItemList, PageLinks, hrefs, item, links, page_links
+from tenantadmin.lib.http.hal import ItemList, PageLinks, hrefs, item, page_links
 from tenantadmin.lib.http.viewsets import operation
 
 if TYPE_CHECKING:
-    from uuid import UUID
-
     from rest_framework.request import Request
 
 _MAX_ENTRIES: Final = 1000
@@ -123,9 +121,4 @@ class CacheMetadataViewSet(AppViewSet):
         """At most 1,000 entries, each with its `cacheKey`."""
         keys = write_many(tenant, self.body)
         href = hrefs("cache-metadata", tenant=tenant, cachekey="id")
-        hal_links = links(
-            self_href=request.path,
-            parent=reverse("tenant", kwargs={"tenant": tenant}),
-            items=[item(key, href(key)) for key in keys],
-        )
-        return Response(ItemList(links=hal_links))
+        return Response(ItemList(links=self.links("tenant", (item(key, href(key)) for key in keys))))

@@ -10,8 +10,7 @@ from django.urls import reverse
 from msgspec import Meta
 from rest_framework.response import Response
 
-from accounts.access.policy import Level
-from accounts.access.scopes import Scope
+from accounts.access.scopes import Level, Scope
 from accounts.routes import route
 from accounts.viewsets import AppViewSet
 from rules.api.rules import ruleset_response
@@ -43,7 +42,6 @@ from tenantadmin.lib.http.hal import (
     Link,
     item,
     link,
-    links,
     not_modified,
 )
 from tenantadmin.lib.http.schema import NOT_MODIFIED, STALE, refusal
@@ -97,14 +95,9 @@ class DraftViewSet(AppViewSet):
     def list_drafts(self, request: Request, tenant: UUID) -> Response:
         """The lint is from the last write of each draft."""
         drafts = list_drafts(tenant)
-        items = [item(str(draft.pk), _href(tenant, draft.pk)) for draft in drafts]
-        parent = reverse("rules", kwargs={"tenant": tenant})
-        return Response(
-            DraftList(
-                links=links(self_href=request.path, parent=parent, items=items),
-                drafts=[DraftHead.of(draft) for draft in drafts],
-            )
-        )
+        items = (item(str(draft.pk), _href(tenant, draft.pk)) for draft in drafts)
+        heads = [DraftHead.of(draft) for draft in drafts]
+        return Response(DraftList(links=self.links("rules", items), drafts=heads))
 
     @route("POST", "", Level.TENANT, Scope.CONFIG_WRITE)
     @operation(

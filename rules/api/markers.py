@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any
+from uuid import UUID
 
 import msgspec
 from django.db import transaction
@@ -13,8 +15,7 @@ from drf_spectacular.utils import OpenApiExample
 from msgspec import Meta
 from rest_framework.response import Response
 
-from accounts.access.policy import Level
-from accounts.access.scopes import Scope
+from accounts.access.scopes import Level, Scope
 from accounts.events import record_event
 from accounts.models.events import EventKind
 from accounts.routes import route
@@ -58,9 +59,6 @@ from tenantadmin.lib.http.streaming import stream_documents
 from tenantadmin.lib.http.viewsets import operation
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from uuid import UUID
-
     from django.http.response import HttpResponseBase
     from rest_framework.request import Request
 
@@ -107,16 +105,7 @@ class MarkerViewSet(AppViewSet):
         responses={200: MarkerSummary, 304: NOT_MODIFIED},
     )
     def list_markers(self, request: Request, tenant: UUID) -> HttpResponseBase:
-        listing = list_markers(
-            tenant,
-            MarkerFilter(
-                since=self.query.get("since"),
-                status=self.query.get("status"),
-                target_rule_id=self.query.get("targetRuleId"),
-                limit=self.query.get("limit"),
-                cursor=self.query.get("cursor"),
-            ),
-        )
+        listing = list_markers(tenant, MarkerFilter(**self.query))
         href = hrefs("marker", tenant=tenant, marker="id")
         parent = reverse("tenant", kwargs={"tenant": tenant})
         return not_modified(request, listing.etag) or stream_documents(
@@ -147,14 +136,7 @@ class MarkerViewSet(AppViewSet):
         responses={200: MarkerFeed, 304: NOT_MODIFIED},
     )
     def poll_markers(self, request: Request) -> HttpResponseBase:
-        feed = read_feed(
-            self.principal,
-            MarkerFilter(
-                since=self.query.get("since"),
-                limit=self.query.get("limit"),
-                cursor=self.query.get("cursor"),
-            ),
-        )
+        feed = read_feed(self.principal, MarkerFilter(**self.query))
         href_of = cache(lambda tenant: hrefs("marker", tenant=tenant, marker="id"))
         return not_modified(request, feed.etag) or stream_documents(
             MarkerFeed(
@@ -191,12 +173,7 @@ class MarkerViewSet(AppViewSet):
         ],
     )
     def create_marker(self, request: Request, tenant: UUID) -> Response:
-        new = NewMarker(
-            marker_id=self.body["markerId"],
-            target_rule_id=self.body["targetRuleId"],
-            metadata=self.body.get("metadata", {}),
-            invalidated_by=self.body.get("invalidatedBy", {}),
-        )
+        new = NewMarker(**self.body)
         with self._recorded("marker.created", tenant) as after:
             marker = create_marker(tenant, new, actor=self.principal.email)
             after |= {"markers": [new.marker_id], "rules": [new.target_rule_id]}

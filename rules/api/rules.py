@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
+from uuid import UUID
 
 import msgspec
 from django.http import HttpResponse
@@ -8,8 +10,7 @@ from drf_spectacular.utils import OpenApiExample, OpenApiResponse
 from msgspec import Meta
 from rest_framework.response import Response
 
-from accounts.access.policy import Level
-from accounts.access.scopes import Scope
+from accounts.access.scopes import Level, Scope
 from accounts.api.history import DiffHead, DocumentHistoryViewSet
 from accounts.models.history import RevisionKind
 from accounts.routes import route
@@ -38,9 +39,6 @@ from tenantadmin.lib.http.schema import ERROR_REF, NOT_MODIFIED, STALE
 from tenantadmin.lib.http.viewsets import operation
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from uuid import UUID
-
     from rest_framework.request import Request
 
 _RULESET = OpenApiExample(

@@ -6,8 +6,9 @@ Every condition is true or false. A test on null is false, except ``exists: fals
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
@@ -23,17 +24,12 @@ from rules.conditions.patterns import (
     parse_network,
 )
 from rules.json_text import is_array, join_pointer, name_type, read_integer
-from tenantadmin.lib.core.work import check_work
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+from tenantadmin.lib.core.serving import check_work
 
 #: The value of a condition key. Table names are a set.
 Value: TypeAlias = str | int | bool | frozenset[str] | None
 
-
 Request: TypeAlias = dict[str, Value]
-
 
 _decode_array: Final = msgspec.json.Decoder(list[Any]).decode
 

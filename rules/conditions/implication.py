@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
+from collections.abc import Sequence
 from math import floor
 from typing import TYPE_CHECKING, Any, Final
 
@@ -23,8 +24,6 @@ from rules.conditions.patterns import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from rules.conditions.model import Condition, Test
     from rules.conditions.normal import Conjunction, Normal
     from rules.conditions.patterns import Network
@@ -114,19 +113,15 @@ def _number(test: Test) -> float:
 #: The only numeric key counts tables, and its column has 32 bits.
 _MAX_COUNT: Final = 2**31 - 1
 
-
 #: The most different operands for which numbers are tried.
 _MAX_OPERANDS: Final = 50
-
 
 _REGEX: Final = re.compile(
     r"(?P<flags>\(\?[ims]+\))?(?P<start>\^|\\A)?(?P<body>.*?)(?P<end>\$|\\z)?", re.DOTALL
 )
 
-
 #: What ends or begins a word, a line or the text. ``[^`` begins a class of characters.
 _ASSERTION: Final = re.compile(r"(?<!\[)\^|\$|\\[AzbB]")
-
 
 #: Patterns of any text. A dot does not match a line break.
 _ANY_TEXT: Final = frozenset({r"[\s\S]*", r"(.|\n)*", r"(?:.|\n)*", r"[\d\D]*", r"[\w\W]*"})

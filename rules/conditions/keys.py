@@ -115,14 +115,11 @@ _KEYS: Final = (
     ConditionKey("serverHostname", Kind.TEXT, "host of the warehouse", "the host of the warehouse"),
 )
 
-
 #: All condition keys by name, in the order of docs/rules.md.
 CONDITION_KEYS: Final[dict[str, ConditionKey]] = {key.name: key for key in _KEYS}
 
-
 #: The keys that combine conditions instead of testing a column.
 COMBINATORS: Final = ("all", "any", "not")
-
 
 #: Maximum depth of nested combinators.
 MAX_DEPTH: Final = 8
@@ -179,15 +176,11 @@ class OperatorSpec:
 
 _ALL: Final = frozenset(Kind)
 
-
 _TEXT: Final = frozenset({Kind.TEXT, Kind.IP})
-
 
 _NUMBER: Final = frozenset({Kind.NUMBER})
 
-
 _TABLES: Final = frozenset({Kind.TABLES})
-
 
 OPERATORS: Final[dict[Operator, OperatorSpec]] = {
     Operator.EQ: OperatorSpec(_ALL, Shape.SCALAR, "equals the operand"),
@@ -209,7 +202,6 @@ OPERATORS: Final[dict[Operator, OperatorSpec]] = {
         frozenset({Kind.IP}), Shape.TEXT_OR_TEXTS, "is an address in the network, or in one of them"
     ),
 }
-
 
 #: Names of operators in other languages, for suggestions.
 OPERATOR_ALIASES: Final[dict[str, Operator]] = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -18,13 +19,10 @@ from rules.conditions.keys import (
 from rules.json_text import has_forbidden_characters, is_array, is_object, join_pointer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     from rules.conditions.keys import ConditionKey
     from rules.json_text import Path
 
 Scalar: TypeAlias = str | int | float | bool
-
 
 Operand: TypeAlias = Scalar | tuple[Scalar, ...]
 

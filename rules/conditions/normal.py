@@ -8,6 +8,7 @@ different normal forms may mean the same, too. The normal form is never larger t
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -16,8 +17,6 @@ from rules.conditions.keys import Kind, Operator
 from rules.conditions.model import All, AnyOf, Condition, Not, Operand, Scalar, Test
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from rules.conditions.evaluate import Value
 
 

@@ -17,12 +17,9 @@ import re2
 #: Letters that lower case leaves apart from the letter that they fold to.
 _APART: Final = "ſµ\u0345\u1fbeϐϵϑϰϖϱςϕᲀᲁᲂᲃᲄᲅᲆᲇᲈẛ"
 
-
 _TOGETHER: Final = "sμιιβεθκπρσφвдосттъѣꙋṡ"
 
-
 _FOLDS: Final = str.maketrans(_APART, _TOGETHER)
-
 
 #: The only letter that lower case changes and folding does not.
 _KEPT: Final = "İ"
@@ -48,11 +45,9 @@ def fold_case_sql(text: str) -> str:
 #: Maximum length of a pattern in characters.
 MAX_GLOB: Final = 2_000
 
-
 #: The most patterns of one test, and the most names in ``tables`` of a request to explain. Each pattern is
 #: compared with each name.
 MAX_GLOBS: Final = 1_000
-
 
 MAX_NAMES: Final = 1_000
 
@@ -88,12 +83,9 @@ def glob_covers(outer: str, inner: str) -> bool:
 
 Network: TypeAlias = IPv4Network | IPv6Network
 
-
 Address: TypeAlias = IPv4Address | IPv6Address
 
-
 _PREFIX: Final = re.compile(r"[^/%]+(/[0-9]{1,3})?", re.ASCII)
-
 
 _MAPPED: Final = IPv6Network("::ffff:0:0/96")
 
@@ -154,7 +146,6 @@ def contains_network(outer: str, inner: str) -> bool:
 #: Maximum length of a pattern in characters.
 MAX_PATTERN: Final = 2_000
 
-
 #: Maximum memory of a compiled pattern in bytes. It also limits the time for compiling and matching.
 _MAX_MEMORY: Final = 1 << 20
 
@@ -194,7 +185,6 @@ def _make_options(*, ignore_case: bool) -> re2.Options:
 
 #: By ``ignore_case``. Making the options takes half as long as compiling a pattern.
 _OPTIONS: Final = {value: _make_options(ignore_case=value) for value in (False, True)}
-
 
 #: Group 1 is there for ``\\C`` that is not quoted, group 2 is the name of a group.
 _ESCAPES: Final = re.compile(r"\\Q.*?(?:\\E|\Z)|\\(C)|\\.|\(\?P<(\w+)>", re.DOTALL)

@@ -11,8 +11,9 @@ extensions, macros or functions of our own, so query processes can run it.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from ipaddress import IPv4Network
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import re2
 
@@ -20,9 +21,6 @@ from rules.conditions.evaluate import fold_operand
 from rules.conditions.keys import Kind, Operator
 from rules.conditions.model import All, AnyOf, Condition, Not, Scalar, Test, parse_conditions
 from rules.conditions.patterns import fold_case_sql, parse_network
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 
 def quote_text(text: str) -> str:
@@ -38,18 +36,13 @@ def quote_text(text: str) -> str:
 
 _OCTET: Final = "(25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])"
 
-
 _IPV4: Final = rf"{_OCTET}(\.{_OCTET}){{3}}"
-
 
 _GROUP: Final = "[0-9a-f]{1,4}"
 
-
 _GROUPS: Final = f"({_GROUP}(:{_GROUP})*)?"
 
-
 _IPV6: Final = f"({_GROUP}:){{7}}{_GROUP}|{_GROUPS}::{_GROUPS}"
-
 
 _MAPPED_PREFIX: Final = "0" * 20 + "ffff"
 

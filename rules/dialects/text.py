@@ -30,18 +30,14 @@ def _nested_comment() -> str:
 #: The quoted names that a name can be, each with the quote doubled for one inside.
 QUOTED_NAME: Final = r'"(?:[^"]|"")+"|`(?:[^`]|``)+`'
 
-
 _NAME: Final = rf'{QUOTED_NAME}|""|``|\[[^\]]*\]'
-
 
 #: Warehouses differ in which characters beyond ASCII a name may have, so all belong to it.
 _PART: Final = rf"(?:{QUOTED_NAME}|\[[^\]]+\]|(?:[\w$#@-]|[^\x00-\x7f])+)"
 
-
 #: The name of a table: up to four parts, each of which may be quoted. Snowflake and SQL Server may omit
 #: a schema (``db..t``).
 TABLE_NAME: Final = rf"{_PART}(?:\s*\.(?:\s*\.)?\s*{_PART}){{0,3}}"
-
 
 #: Text without a backslash, which is an escape in some warehouses alone; and comments. A comment whose inner
 #: comments do not all end is one of Snowflake, which the first ``*/`` ends.
@@ -49,10 +45,8 @@ _TEXT: Final = r"'(?:[^'\\]|'')*'"
 _COMMENT: Final = rf"{_nested_comment()}|/\*(?s:[^!].*?)?\*/"
 _OTHER: Final = rf"{_TEXT}|--[^\r\n]*|//[^\r\n]*|{_COMMENT}"
 
-
 #: Group 1 is a quoted name.
 _TEXT_AND_COMMENTS: Final = f"({_NAME})|{_OTHER}"
-
 
 _COMPILED: Final = re2.compile(_TEXT_AND_COMMENTS)
 
@@ -84,7 +78,6 @@ def without_comments_sql(statement: str) -> str:
 
 #: The caveat of results that several users share.
 WITHOUT_SCHEMA: Final = "tables-without-schema"
-
 
 #: An element of a JSON array of texts without a dot, quoted names included.
 _NO_DOT: Final = r'[\[,]\s*"(?:[^".\\]|\\.)+"'

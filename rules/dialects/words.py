@@ -12,18 +12,16 @@ where a function of that name may exist too.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import re2
 
 from rules.conditions.sql import quote_text
 from rules.dialects.text import without_text, without_text_sql
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 
 class Dialect(StrEnum):
@@ -81,33 +79,23 @@ class Words:
 
 _PG: Final = "PostgreSQL 18.4, pg_proc and pg_get_keywords()"
 
-
 _PG_CATALOG: Final = "PostgreSQL 18 documentation, 52 System Catalogs and 53 System Views"
-
 
 _SF: Final = "docs.snowflake.com/sql-reference/functions-context, 2026-11"
 
-
 _DB: Final = "docs.databricks.com/sql/language-manual/sql-ref-functions-builtin, 2026-11"
-
 
 _SPARK: Final = "Apache Spark 4.1, FunctionRegistry and LiteralFunctionResolution"
 
-
 _TSQL: Final = "learn.microsoft.com, Transact-SQL security and metadata functions, SQL Server 2022"
-
 
 _VIEWS: Final = "2026-11: it shows each user what the user may see"
 
-
 _POSTGRESQL, _SNOWFLAKE, _DATABRICKS, _OTHER = Dialect
-
 
 _IDENTITY, _SESSION, _TIME, _CHANCE = On
 
-
 _CALL, _EMPTY, _WORD, _COLUMN, _SCHEMA, _TABLE, _FIRST, _MARK = Form
-
 
 WORDS: Final = (
     # PostgreSQL
@@ -278,38 +266,28 @@ WORDS: Final = (
     Words(_OTHER, _SESSION, _CALL, "context_info session_context current_session", _TSQL),
 )
 
-
 #: The forms of a word that may be a column, or a table that is the same for all.
 _DOUBTFUL: Final = frozenset({Form.COLUMN, Form.TABLE})
-
 
 #: What comes before a word. No dot and no colon: there it is a column of a table, a function of a schema that
 #: people made, or a member of JSON.
 _ALONE: Final = r"(?:^\s*|[^\pL\pN_$#@.:\s]|[^.:\s]\s+)"
 
-
 _BUILT_IN: Final = rf"(?:{_ALONE}|\b(?:pg_catalog|builtin)\s*\.\s*)"
-
 
 _ANYWHERE: Final = r"(?:^|[^\pL\pN_$#@])"
 
-
 _FROM: Final = r"\b(?:pg_catalog\s*\.\s*|(?:from|join)\s+(?:only\s+)?(?:pg_catalog\s*\.\s*)?)"
 
-
 _START: Final = r"^[\s(]*"
-
 
 #: What comes after a word that is not called, and is no table whose column follows.
 _NO_CALL: Final = r"\s*(?:[^\pL\pN_$#@.\](\s]|\s[^.\](\s]|$)"
 
-
 #: By form, what comes after a function. A word can be called too; in PostgreSQL, times have a precision.
 _CALLED: Final = {Form.CALL: r"\s*\(", Form.EMPTY: r"\s*\(\s*\)"}
 
-
 _CALLED_WORD: Final = r"\s*\(\s*[\d?]?\s*\)"
-
 
 #: By form, what comes before a name that is not called, and after it.
 _AROUND: Final = {
@@ -322,7 +300,6 @@ _AROUND: Final = {
     Form.FIRST: (_START, r"\s"),
 }
 
-
 #: Quoted names that may be called, or are a schema or a table of the catalogue, lose their quotes. The others
 #: are removed.
 _QUOTED: Final = (
@@ -330,7 +307,6 @@ _QUOTED: Final = (
     (r'["`](pg_\w+)["`]', r"\1"),
     (r'"(?:[^"]|"")*"|`(?:[^`]|``)*`', " "),
 )
-
 
 #: The parentheses at the end of a call.
 _PARENTHESES: Final = r"\s*\([\s\d?)]*$"
@@ -342,9 +318,7 @@ def _names(words: Iterable[Words]) -> list[str]:
 
 _COLUMNS: Final = _names(row for row in WORDS if row.form is Form.COLUMN)
 
-
 _ALIASES: Final = _names(row for row in WORDS if row.form in {Form.WORD, Form.COLUMN})
-
 
 #: Names that are no calls: an alias, and a table with the name of a word that is a likely name.
 _NAMES: Final = (
@@ -352,10 +326,8 @@ _NAMES: Final = (
     rf"|(?:from|join|into|update|table|only)\s+(?:{'|'.join(_COLUMNS)}))\b"
 )
 
-
 #: Python's placeholder.
 _PLACEHOLDER: Final = r"%\(\w+\)s"
-
 
 _REMOVED: Final = (*_QUOTED, (_PLACEHOLDER, " "), (_NAMES, " "))
 
@@ -389,15 +361,11 @@ def _patterns(on: frozenset[On]) -> _Patterns:
 
 _ASKS: Final = _patterns(frozenset({On.IDENTITY, On.SESSION}))
 
-
 _WHEN: Final = _patterns(frozenset({On.TIME}))
-
 
 _LUCK: Final = _patterns(frozenset({On.CHANCE}))
 
-
 _DOUBTED: Final = f"(?i){'|'.join(_names(row for row in WORDS if row.form in _DOUBTFUL))}"
-
 
 _compile: Final = cache(re2.compile)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -10,8 +11,6 @@ from rules.language import rule_ids
 from rules.lint.nodes import Unnamed, read_node
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
-
     from rules.json_text import JsonObject, Path
 
 

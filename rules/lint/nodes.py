@@ -7,6 +7,7 @@ the walk, checks get :class:`ValidRule` for each rule with valid conditions, and
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
@@ -28,8 +29,6 @@ from rules.language import DEFAULT_TTL_SECONDS, RULE_FIELDS, USER_COLUMNS, Actio
 from rules.tables.warehouse import ANY_TABLES, WarehouseTables
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-
     from rules.conditions.model import All, Test
     from rules.json_text import JsonObject, Path
 

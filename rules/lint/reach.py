@@ -9,6 +9,7 @@ own terms. The search is limited; it tells for which conditions it gave up.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Final
 
@@ -17,8 +18,6 @@ from rules.conditions.keys import Operator
 from rules.conditions.normal import Choice, Literal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-
     from rules.conditions.normal import Conjunction, Normal
 
 #: Maximum number of pairs of operands that are compared for one rule.

@@ -1,11 +1,12 @@
 """The registry of checks and of the kinds of findings.
 
-A check is a function that gets one node and yields problems. Each file in ``rules/lint/checks`` declares one
-kind of finding, and has its checks.
+A check is a function that gets one node and yields problems. Files in ``rules/lint/checks`` declare the kinds
+of findings, each with its checks.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from time import thread_time
@@ -14,11 +15,9 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar
 from rules.language import CachingDefaults
 from rules.lint.finding import Finding, Severity
 from rules.lint.spelling import Suggester
-from tenantadmin.lib.core.work import check_work
+from tenantadmin.lib.core.serving import check_work
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
     from rules.json_text import Path
 
 
@@ -150,7 +149,7 @@ def declare(code: str, severity: Severity, meaning: str, *, hurts: bool = False)
 
 
 def select_checks(node: Node) -> list[_Check]:
-    """Return the checks to run for a node, in the order of their files, at least one."""
+    """Return the checks to run for a node, in the order of their declaration, at least one."""
     # Most checks are about something that most nodes lack. Many nodes of a document have the same names.
     return _select(type(node), frozenset(_NAMES.intersection(node.names)))
 

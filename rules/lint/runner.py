@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from operator import itemgetter
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -15,8 +16,6 @@ from rules.lint.registry import Context, Problem, declare, select_checks
 from rules.tables.warehouse import ANY_TABLES, WarehouseTables
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from rules.json_text import JsonObject, Path
     from rules.lint.registry import FindingKind, Node
 

@@ -9,6 +9,7 @@ warehouses do. So each spelling in the log counts as a table of its own. The tab
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -22,8 +23,6 @@ from rules.language import Action
 from rules.tables.logged import LoggedNames
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-
     from rules.conditions.normal import Conjunction
     from rules.lint.nodes import ValidRule
     from rules.tables.names import TablePattern

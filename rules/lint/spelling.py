@@ -6,6 +6,7 @@ Conditions compare text. So a rule that is to keep a table out of the cache miss
 from __future__ import annotations
 
 import difflib
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Final
@@ -18,17 +19,13 @@ from rules.lint.sharing import find_deciding
 from rules.tables.logged import LoggedNames
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Sequence
-
     from rules.lint.nodes import ValidRule
     from rules.tables.warehouse import WarehouseTables
 
 #: There are no suggestions for longer names.
 _MAX_LENGTH: Final = 128
 
-
 _SIMILARITY: Final = 0.6
-
 
 #: Maximum number of names that one lint compares, to limit the time for a document of wrong names.
 _MAX_COMPARISONS: Final = 20_000
@@ -71,7 +68,6 @@ class Suggester:
 
 #: The most spellings of a test that a finding names. One more is looked for, to say that there are more.
 MAX_NAMED: Final = 3
-
 
 _KEEPING_OUT: Final = frozenset({Action.BYPASS, Action.DENY})
 

@@ -5,11 +5,12 @@ Contract: "Tenants and configuration", rules 2 and 4. Validate only runs :func:`
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 from rules.json_text import is_object
-from rules.lint.checks.dangling_invalidate_reference import DANGLING_INVALIDATE_REFERENCE
-from rules.lint.checks.rule_removed_still_referenced import RULE_REMOVED_STILL_REFERENCED
+from rules.lint.checks.actions import DANGLING_INVALIDATE_REFERENCE
+from rules.lint.checks.removal import RULE_REMOVED_STILL_REFERENCED
 from rules.lint.deletion import find_removed
 from rules.lint.finding import Finding, LintResult
 from rules.lint.registry import Context, select_checks
@@ -17,8 +18,6 @@ from rules.lint.runner import ANY_TENANT, lint_ruleset
 from rules.tables.warehouse import ANY_TABLES, WarehouseTables
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
-
     from rules.json_text import JsonObject
     from rules.language import CachingDefaults
 

@@ -9,24 +9,20 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final, NewType
+from typing import Final, NewType
 
 import re2
 
 from rules.conditions.patterns import fold_case, fold_case_sql, glob_matches
 from rules.conditions.sql import quote_text
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
 #: A name in its normal form: parts with a dot between them, without quotes, folded.
 TableName = NewType("TableName", str)
 
-
 SPACES: Final = " \t\n\r\f\v"
-
 
 #: By the quote that begins a part: the part as a whole, and the quote in it that is written twice.
 QUOTED: Final = {
@@ -35,27 +31,20 @@ QUOTED: Final = {
     "[": (r"\[(?:[^\]]|\]\])*\]", "]"),
 }
 
-
 _ANY_QUOTED: Final = "|".join(pattern for pattern, _ in QUOTED.values())
-
 
 #: One part of a name that ends with a dot. A dot in quotes does not end a part. In the syntax of RE2 too.
 PART: Final = rf"([ \t\n\r\f\v]*(?:{_ANY_QUOTED})[ \t\n\r\f\v]*|[^.]*)\."
 
-
 #: Stands for a dot in a quoted part, which is no end of a part.
 INNER_DOT: Final = "\u2024"
-
 
 #: What an empty part is: Snowflake's ``db..t`` is ``db.public.t``.
 DEFAULT_SCHEMA: Final = "public"
 
-
 _PART: Final = re.compile(PART)
 
-
 _QUOTED: Final = {quote: (re.compile(pattern), inner) for quote, (pattern, inner) in QUOTED.items()}
-
 
 #: The parts of a name to which the configured database is added.
 _WITHOUT_DATABASE: Final = 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 from uuid import UUID
@@ -27,8 +28,6 @@ from accounts.models.users import StaffRole
 from tenantadmin.backoffice.navigation import find_pages
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
     from django.http import HttpRequest
 
     from accounts.admin.finding import Search

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import datetime as dt
 from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final
+from uuid import UUID
 
 import msgspec
 from django.contrib import messages
@@ -24,9 +26,6 @@ from tenantadmin.backoffice.snoozes import acknowledge, bring_back, read_snoozed
 from tenantadmin.lib.core.timestamps import now
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-    from uuid import UUID
-
     from django.http import HttpRequest, HttpResponse
 
     from accounts.admin.base import Trail

@@ -50,7 +50,6 @@ _TASKS: Final = (
     ),
 )
 
-
 #: Pages that only the palette finds.
 _ACTS: Final = (
     ("New account", "account-new"),

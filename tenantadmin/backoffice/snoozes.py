@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
@@ -19,8 +20,6 @@ from tenantadmin.lib.core.errors import BadRequest
 from tenantadmin.lib.core.timestamps import now
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-
     from django.db.models import Field
 
     from accounts.models import User

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import platform
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import Any, ClassVar, Final
+from uuid import UUID
 
 import django
 from django.conf import settings
@@ -19,11 +21,6 @@ from tenantadmin.lib.core.probes import Probes
 from tenantadmin.lib.core.queues import QUEUES, QueueState, find_workers, read_queues
 from tenantadmin.lib.core.version import service_version
 from tenantadmin.lib.http import health
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from uuid import UUID
-
 
 #: Beat runs a job every ten seconds.
 _LONGEST_BEAT: Final = 60.0

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 from accounts.admin.accounts import read_use
 from accounts.admin.base import TenantPage
@@ -18,10 +19,6 @@ from analytics.words.verdict import Verdict, read_verdict
 from logs.models import PendingBuild
 from tenantadmin.backoffice.audit.page import ReadsAudit, describe_acts, ids_of
 from tenantadmin.backoffice.audit.timeline import AuditFilter, read_audit
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
 
 #: At most so many acts, and of each other list.
 _MOST: Final = 10

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable, Sequence
 from email.utils import parseaddr
 from functools import partial
 from ipaddress import ip_address, ip_network
@@ -29,12 +30,9 @@ from tenantadmin.lib.core.hosts import normalize_fqdn, origin_of
 from tenantadmin.lib.objectstore import storage_settings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     #: Returns the value of a text, or raises ValueError.
     Reader = Callable[[str], Any]
     Parser = Callable[..., Any]
-    from collections.abc import Sequence
 
 
 def _one(read: Reader, expected: str) -> Parser:
@@ -256,7 +254,6 @@ def check_rate_limit(text: str) -> None:
 #: Validates numbers: `Range(low, high)`.
 Range = validate.Range
 
-
 #: Any other variable counts as not set if it is empty.
 _MAY_BE_EMPTY: Final = {"DATABASE_URL", "EMAIL_URL", "OBJECT_STORE_URL", "PLATFORM_DOMAINS", "REDIS_URL"}
 
@@ -304,10 +301,8 @@ class Environment(FileAwareEnv):
 
 _SHARED_DIRECTORIES: Final = frozenset({"common", "organizations", "consumers"})
 
-
 #: What people call the known providers.
 _NAMES: Final = {"google": "Google", "github": "GitHub", "microsoft": "Microsoft"}
-
 
 _SCOPES: Final = {
     "google": ["openid", "profile", "email"],

@@ -6,15 +6,13 @@ import os
 import re
 import secrets
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 #: Shorter keys can be guessed. Django warns below the same length (security.W009).
 MIN_SECRET_LENGTH = 50

@@ -5,24 +5,22 @@ from __future__ import annotations
 import re
 import threading
 import time
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from typing import Final
 
 #: All characters except printable ASCII. Many of them are printable, too.
 _NOT_ASCII: Final = re.compile(r"[^ -~]")
 
 
 @contextmanager
-def timed(text: str, *, every: float = 5.0) -> Iterator[None]:
-    """Print ``text``, and each ``every`` seconds how long the block has run, until it ends."""
+def timed(text: str) -> Iterator[None]:
+    """Print ``text``, and each 5 seconds how long the block has run, until it ends."""
     began, ended = time.monotonic(), threading.Event()
     print(text, flush=True)  # noqa: T201
 
     def tick() -> None:
-        while not ended.wait(every):
+        while not ended.wait(5):
             print(f"  {time.monotonic() - began:.0f} s", flush=True)  # noqa: T201
 
     thread = threading.Thread(target=tick, daemon=True)

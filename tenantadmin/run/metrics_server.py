@@ -11,6 +11,7 @@ import errno
 import logging
 import threading
 import time
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from django.conf import settings
@@ -35,8 +36,6 @@ from tenantadmin.lib.core.version import service_version
 from tenantadmin.lib.http import health
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     from prometheus_client import Metric
     from prometheus_client.registry import Collector
 

@@ -10,7 +10,7 @@ import os
 import django
 from django.urls import get_resolver
 
-from tenantadmin.lib.core.forks import freeze_objects
+from tenantadmin.lib.core.memory import freeze_objects
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "tenantadmin.settings")
 django.setup()

@@ -15,7 +15,6 @@ from django.core.exceptions import ImproperlyConfigured
 
 REMOVED: Final = "[removed]"
 
-
 #: Members and attributes that are queries, or that hold credentials.
 _SECRET_NAMES: Final = frozenset(
     {
@@ -24,10 +23,8 @@ _SECRET_NAMES: Final = frozenset(
     }
 )
 
-
 #: Personal access tokens, refresh tokens and signed tokens, wherever they stand.
 _TOKEN: Final = re.compile(r"tas_[a-z]+_[\w-]+|\beyJ[\w-]{10,}\.[\w.-]+")
-
 
 #: A query or fragment after an address or a path.
 _QUERY: Final = re.compile(r"((?:\b[a-z][a-z0-9+.-]*:/)?/[^\s?#\"'<>]*)[?#][^\s\"'<>]+", re.IGNORECASE)

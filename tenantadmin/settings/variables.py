@@ -102,7 +102,7 @@ CALLER_BUDGETS = {
 }
 #: All callers of one network may together ask for so many times as much.
 NETWORK_BUDGET_FACTOR = env.int("NETWORK_BUDGET_FACTOR", 10, validate=Range(1, 1_000_000))
-#: Seconds of processor time after which a request that computes ends (`tenantadmin.lib.core.work`).
+#: Seconds of processor time after which a request that computes ends (`tenantadmin.lib.core.serving`).
 REQUEST_SECONDS = env.float("REQUEST_SECONDS", 5.0, validate=Range(0.1, 600))
 PAT_LIMIT = env.str("PAT_LIMIT", "1000 per hour", validate=check_rate_limit)
 

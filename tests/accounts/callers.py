@@ -6,8 +6,7 @@ from dataclasses import replace
 from typing import Any, Final
 from uuid import UUID
 
-from accounts.access.principal import Claims, Rights
-from accounts.access.reach import Reach
+from accounts.access.principal import Claims, Reach, Rights
 from accounts.access.scopes import Scope
 
 #: Two tenants of one account, and one of another.

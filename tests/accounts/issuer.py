@@ -10,16 +10,14 @@ import hashlib
 import json
 import threading
 import time
+from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import jwt
 from cryptography.hazmat.primitives.asymmetric import rsa
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 class Issuer:

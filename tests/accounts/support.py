@@ -6,11 +6,14 @@ import datetime as dt
 import email
 import email.policy
 import re
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from email.message import EmailMessage
 from threading import Barrier
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import parse_qs, urlsplit
+from uuid import UUID
 
 from aiosmtpd.controller import Controller
 from django.db import connection
@@ -22,10 +25,6 @@ from tests import factories
 from tests.conftest import ApiClient
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from email.message import EmailMessage
-    from uuid import UUID
-
     from accounts.models import User
     from accounts.tenants.config import ConfigState
 

@@ -6,8 +6,10 @@ Contract: Authentication.
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
+from uuid import UUID
 
 import pytest
 from django.db import transaction
@@ -25,13 +27,9 @@ from tests import factories
 from tests.conftest import clear_principal_cache
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from uuid import UUID
-
     from django.db.models import Model
 
-    from accounts.access.principal import Principal
-    from accounts.access.reach import Access
+    from accounts.access.principal import Access, Principal
 
 pytestmark = pytest.mark.django_db
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import gc
 import uuid
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from django.conf import settings
@@ -15,23 +17,19 @@ from django.urls import URLPattern
 from hypothesis import given
 from hypothesis import strategies as st
 
+from accounts import budgets as counted
 from accounts.budgets import MeteredPieces, on_budget, require_budget, use_budget
 from accounts.limits import storage
-from accounts.routes import policies
+from accounts.routes import declared_routes
 from rules.api.markers import MarkerViewSet
 from rules.api.rules import RulesetViewSet
 from tenantadmin.lib.core.errors import RateLimited
-from tenantadmin.lib.http.budgets import LINT, QUERY, REQUEST
+from tenantadmin.lib.http.budgets import LINT, QUERY, REQUEST, Budget
 from tenantadmin.lib.http.viewsets import ApiViewSet, Operation
 from tenantadmin.urls import urlpatterns
 from tests import factories
 from tests.conftest import ApiClient
 from tests.streams import body_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
 
 pytestmark = pytest.mark.django_db
 
@@ -140,6 +138,8 @@ def test_requests_that_are_refused_before_they_run_count_for_their_network(world
 def test_without_redis_nothing_is_refused(
     settings: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
+    use_budget(LINT, caller="ada@example.org", seconds=100)
+    assert is_refused("ada@example.org")
     settings.REDIS_URL = f"unix://{tmp_path}/missing.sock"
     use_budget(LINT, caller="ada@example.org", seconds=100)
     assert not is_refused("ada@example.org")
@@ -191,7 +191,7 @@ def iterate_routes(patterns: Any) -> Iterator[URLPattern]:
 
 def test_every_operation_has_a_budget() -> None:
     declared = operations()
-    assert declared.keys() == set(policies())
+    assert declared.keys() == set(declared_routes())
     assert {one.budget for one in declared.values()} == {REQUEST, LINT, QUERY}
     # All of a caller's requests at once leave threads to the others, and files that the disk holds.
     assert [(budget.name, budget.places, budget.unread_bytes) for budget in (REQUEST, LINT, QUERY)] == [
@@ -239,13 +239,25 @@ def test_what_computes_with_rules_counts_as_lint() -> None:
     }
 
 
-def test_cheap_requests_are_refused_after_expensive_ones_only(
-    world: factories.World, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("budget", [REQUEST, LINT, QUERY], ids=lambda budget: budget.name)
+def test_redis_is_not_asked_about_callers_who_have_something_left(
+    monkeypatch: pytest.MonkeyPatch, budget: Budget
 ) -> None:
-    """A caller of whom no request counts costs no question to Redis."""
-    with monkeypatch.context() as without_redis:
-        without_redis.setattr("accounts.budgets.storage", None)
-        require_budget(REQUEST, caller="not-seen-before@example.org")
+    monkeypatch.setattr("accounts.budgets.storage", None)
+    require_budget(budget, caller="not-seen-before@example.org")
+
+
+def test_a_process_learns_what_others_know_when_it_tells_what_a_caller_cost() -> None:
+    use_budget(LINT, caller="ada@example.org", seconds=100)
+    # As in another process, which has told Redis nothing of this caller.
+    counted._spenders.clear()
+    use_budget(LINT, caller="ada@example.org", seconds=0.09)
+    assert not is_refused("ada@example.org")
+    use_budget(LINT, caller="ada@example.org", seconds=0.01)
+    assert is_refused("ada@example.org")
+
+
+def test_a_caller_without_a_budget_is_refused_by_name(world: factories.World) -> None:
     client, address = ApiClient(factories.sign_in(world.owner)), f"/config/tenants/{world.tenant.pk}"
     use_budget(REQUEST, caller=world.owner.email, seconds=1.0)
     answer = client.get(address)

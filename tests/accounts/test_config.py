@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
@@ -13,8 +14,6 @@ from tests import factories
 from tests.conftest import ApiClient
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from django.test.utils import CaptureQueriesContext
 
 pytestmark = pytest.mark.django_db

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import pytest
@@ -17,8 +18,6 @@ from tests import factories
 from tests.conftest import ApiClient
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from django.test.utils import CaptureQueriesContext
 
 pytestmark = pytest.mark.django_db

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -23,8 +24,6 @@ from tests.accounts.support import at_once, signed_in
 from tests.conftest import ApiClient
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from django.core.mail import EmailMultiAlternatives
     from pytest_django.fixtures import DjangoAssertNumQueries
 

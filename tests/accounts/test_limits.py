@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import uuid
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -28,8 +29,6 @@ from tests.accounts.support import at_once
 from tests.conftest import ApiClient
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from tests.factories import World
 
 

@@ -6,7 +6,9 @@ import datetime as dt
 import email
 import email.policy
 import re
+from collections.abc import Iterator
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -19,9 +21,6 @@ from tests.accounts.support import Inbox, at_once, running_inbox
 from tests.conftest import ApiClient
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
     from tests import factories
 
 pytestmark = pytest.mark.django_db

@@ -6,8 +6,10 @@ import gzip
 import json
 import random
 import threading
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 import pytest
 
@@ -23,9 +25,6 @@ from tests.racing import all_at_once, uncommitted
 from tests.streams import body_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from uuid import UUID
-
     from django.test.utils import CaptureQueriesContext
 
 ACTOR = "owner@example.org"

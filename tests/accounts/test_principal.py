@@ -11,8 +11,7 @@ from uuid import UUID
 import pytest
 from django.db.models import Q
 
-from accounts.access.principal import Claims, Principal
-from accounts.access.reach import Access, Reach
+from accounts.access.principal import Access, Claims, Principal, Reach
 from accounts.access.resources import (
     owns_account,
     owns_tenant,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -25,8 +26,6 @@ from tests.conftest import ApiClient, clear_principal_cache
 from tests.sending import send_all
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from accounts.models import Tenant
 
 pytestmark = pytest.mark.django_db

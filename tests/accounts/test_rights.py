@@ -16,8 +16,7 @@ from cachetools import TTLCache
 
 from accounts.access import rights
 from accounts.access.credentials import create_pat, create_refresh_token
-from accounts.access.principal import Rights
-from accounts.access.reach import Reach
+from accounts.access.principal import Reach, Rights
 from accounts.access.rights import (
     authenticate_token,
     latest_rights,

@@ -7,6 +7,7 @@ import html
 import json
 import re
 import time
+from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlencode, urlsplit
@@ -26,8 +27,6 @@ from tests.conftest import ApiClient
 from tests.environment import environment
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from tests import factories
 
 pytestmark = pytest.mark.django_db

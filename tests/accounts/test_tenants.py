@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -19,8 +20,6 @@ from tests.conftest import ApiClient
 from tests.streams import body_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from accounts.models import User
 
 

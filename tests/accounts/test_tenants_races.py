@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
+from uuid import UUID
 
 import pytest
 
@@ -16,10 +17,6 @@ from tenantadmin.lib.core.errors import Conflict, PlanLimitExceeded
 from tests import factories
 from tests.accounts.support import configure
 from tests.racing import all_at_once, run_behind
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from uuid import UUID
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import base64
 import json
 import time
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Mapping
+from typing import Any, Final
 from uuid import UUID
 
 import jwt
@@ -23,9 +24,6 @@ from tenantadmin.conf.secrets import new_signing_key
 from tenantadmin.lib.core.errors import InvalidToken
 from tests import factories
 from tests.conftest import ApiClient
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 pytestmark = pytest.mark.django_db
 PATH = "/users/member@example.org"

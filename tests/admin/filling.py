@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import uuid
+from collections.abc import Callable, Iterable
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
@@ -21,8 +22,6 @@ from tenantadmin.lib.core.timestamps import now
 from tests.objects import save_entries
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
     from accounts.models import Tenant
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,6 +17,10 @@ from redis import RedisError
 from accounts.access.credentials import create_pat, create_refresh_token, exchange_pat
 from accounts.access.scopes import Scope
 from accounts.models import Domain, Event, PermissionGrant, PersonalAccessToken, RefreshToken, User
+from accounts.readers.rule import Author
+from accounts.roles import replace_roles
+from accounts.users import delete_user
+from logs.audit import QueryAudit, Reader
 from logs.cancelling import WATCH
 from logs.models import QueryRun
 from logs.sql.protocol import Cancellation, QueryCancelled
@@ -26,6 +31,8 @@ from tests.admin.staff import act, text_of
 from tests.conftest import ApiClient
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from django.db.models import Model
     from django.test import Client
 
@@ -142,7 +149,7 @@ def test_the_last_admin_stays(staff: Client, world: factories.World, name: str) 
     shown = act(staff, name, world.platform_admin, confirmed=False)
     assert "Is the last active platform admin: will be refused." in shown
     shown = act(staff, name, world.platform_admin)
-    assert "The last active platform admin can be neither demoted nor deactivated." in shown
+    assert "Refused for admin@example.org: Is the last active platform admin." in shown
     world.platform_admin.refresh_from_db()
     assert world.platform_admin.is_staff
     assert traces() == []
@@ -157,9 +164,32 @@ def test_all_admins_at_once_leave_one(staff: Client, second_admin: User, world: 
 
 def test_a_guest_is_not_made_a_user_by_a_demotion(staff: Client, db: None) -> None:
     guest = factories.make_user("guest@example.org", role="guest")
-    assert "Refused for guest@example.org: This user is no platform admin." in act(staff, "demote", guest)
+    assert "Refused for guest@example.org: Is no platform admin." in act(staff, "demote", guest)
     guest.refresh_from_db()
     assert guest.role == "guest"
+
+
+@pytest.mark.parametrize(
+    ("change", "refusal"),
+    [
+        (delete_user, "Was deleted."),
+        (partial(replace_roles, primary="guest", scopes=None), "Is no platform admin."),
+    ],
+    ids=["deleted", "made a guest"],
+)
+def test_what_changed_since_the_row_was_shown_refuses_the_act(
+    staff: Client, second_admin: User, change: Callable[..., object], refusal: str
+) -> None:
+    changes = [change]
+
+    def change_first(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        if "pg_advisory_xact_lock" in sql and changes:
+            changes.pop()(second_admin.email, author=Author("another"))
+        return execute(sql, params, many, context)
+
+    with connection.execute_wrapper(change_first):
+        assert f"Refused for second@example.org: {refusal}" in act(staff, "demote", second_admin)
+    assert (traces(), changes) == ([], [])
 
 
 def test_a_deactivated_user_is_active_again(staff: Client, world: factories.World) -> None:
@@ -170,7 +200,7 @@ def test_a_deactivated_user_is_active_again(staff: Client, world: factories.Worl
     assert shown.count(f"This user is the only owner of {alone}.") == 1
     act(staff, "deactivate", world.member)
     assert caller.get("/users/member@example.org").status_code == 401
-    assert "This user is deactivated already." in act(staff, "deactivate", world.member)
+    assert "Is deactivated already." in act(staff, "deactivate", world.member)
     act(staff, "activate", world.member)
     assert caller.get("/users/member@example.org").status_code == 401
     world.member.refresh_from_db()
@@ -198,8 +228,10 @@ def test_a_deletion_warns_of_tenants_and_accounts_left_without_an_owner(
 
 
 def test_users_cannot_delete_themselves(staff: Client, second_admin: User, world: factories.World) -> None:
-    assert "This is you: will be refused." in act(staff, "delete", world.platform_admin, confirmed=False)
-    assert "You cannot delete yourself" in act(staff, "delete", world.platform_admin)
+    refusal = "This is you, whom the log of this site names: ask another platform admin"
+    shown = act(staff, "delete", world.platform_admin, confirmed=False)
+    assert f"{refusal}: will be refused." in shown
+    assert f"{refusal}." in act(staff, "delete", world.platform_admin)
     assert User.objects.filter(pk=world.platform_admin.pk).exists()
 
 
@@ -222,8 +254,8 @@ def test_a_domain_is_verified_by_hand_for_one_account(staff: Client, world: fact
     assert "Is verified for the account Acme: will be refused." in act(
         staff, "verify", theirs, confirmed=False
     )
-    assert "'example.com' is verified for another account." in act(staff, "verify", theirs)
-    assert "It is verified already." in act(staff, "verify", mine)
+    assert "Is verified for the account Acme." in act(staff, "verify", theirs)
+    assert "Is verified already." in act(staff, "verify", mine)
     # Nothing is left to do, and what was done is still listed.
     shown = staff.get(page).content.decode()
     assert (check in shown, offered(shown)) == (False, [])
@@ -250,7 +282,7 @@ def test_a_revocation_is_recorded_once(staff: Client, world: factories.World) ->
         assert not is_revoked(row)
         assert f"Revoked: {row}." in act(staff, "revoke", row)
         assert is_revoked(row)
-        assert "It was revoked before." in act(staff, "revoke", row)
+        assert "Was revoked before." in act(staff, "revoke", row)
     assert caller.get(f"/config/tenants/{world.tenant.pk}/config").status_code == 401
     assert [message for *_, message in traces()] == ["Revoked."] * 3
 
@@ -311,7 +343,7 @@ def test_an_action_on_a_page_returns_to_it(staff: Client, world: factories.World
         assert post(name, **done)["Location"] == page
     shown = staff.get(page).content.decode()
     assert "Made support: member@example.org." in shown
-    assert "Refused for member@example.org: This user is support already." in shown
+    assert "Refused for member@example.org: Is support already." in shown
     assert post("delete", **done)["Location"] == listed
 
 
@@ -384,8 +416,10 @@ class TestCancelling:
 
         class Engine:
             def execute(self, *, cancellation: Any, **_: Any) -> Any:
-                run = QueryRun.objects.get()
+                assert not QueryRun.objects.exists()
                 WATCH.look()
+                run = QueryRun.objects.get()
+                assert (run.outcome, run.duration_ms) == ("running", None)
                 assert not cancellation.is_cancelled()
                 assert "Cancelled: " in act(staff, "cancel", run, reason="too heavy")
                 WATCH.look()
@@ -423,12 +457,12 @@ class TestCancelling:
     def test_without_redis_nothing_is_cancelled(
         self, staff: Client, world: factories.World, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        run = QueryRun.objects.create(tenant_id=world.tenant.pk, email="a@b.example", statement="SELECT 1")
         broken = BrokenCache()
         monkeypatch.setattr("logs.cancelling.cache", broken)
-        assert "Refused for" in act(staff, "cancel", run)
+        audit = QueryAudit(Reader("a@b.example", "192.0.2.1"), tenant=world.tenant.pk, statement="SELECT 1")
         cancellation = Cancellation()
-        with WATCH.watching(run.pk, cancellation):
+        with WATCH.watching(audit, cancellation):
             WATCH.look()
+            assert "Refused for" in act(staff, "cancel", QueryRun.objects.get())
         assert not cancellation.is_cancelled()
         assert broken.asked

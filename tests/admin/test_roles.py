@@ -72,7 +72,7 @@ class TestRoles:
         client = Client()
         client.force_login(User.objects.get(pk=world.member.pk))
         assert client.get("/admin/").status_code == 200
-        assert "This user is support already." in act(staff, "make_support", world.member)
+        assert "Is support already." in act(staff, "make_support", world.member)
         assert "Support ended: member@example.org." in act(staff, "end_support", world.member)
         assert client.get("/admin/").status_code == 302
         assert not set_support(world.member, is_support=False, author=Author.on_site("x@example.org"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qsl
 
@@ -19,8 +20,6 @@ from accounts.models import Fqdn, Tenant, User
 from tests.admin.filling import fill, our_models
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from django.db.models import Model
     from django.test import Client
 

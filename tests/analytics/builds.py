@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import date
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 import duckdb
@@ -22,17 +24,11 @@ from analytics.numbers.store import read_document
 from analytics.numbers.tables import DayTables
 from logs.columns import CACHE_STATUSES
 from logs.compaction.build import CompactedDay, compact_day
-from logs.layout import day_prefix, day_start_ms
-from logs.listing import list_day
+from logs.layout import day_prefix, day_start_ms, list_day
 from logs.models import Partition, SupersededFile
 from tenantadmin.lib.objectstore import LocalStore, ObjectStore, default_store
 from tests.analytics import oracle
 from tests.objects import read_object, save_entries, save_object
-
-if TYPE_CHECKING:
-    import random
-    from pathlib import Path
-
 
 #: The files of a rollup by table.
 Part = Mapping[str, str]

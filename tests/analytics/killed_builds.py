@@ -21,7 +21,7 @@ from typing import Any, Final
 import django
 from django.conf import settings
 
-from tenantadmin.lib.core.forks import freeze_objects
+from tenantadmin.lib.core.memory import freeze_objects
 from tenantadmin.lib.objectstore import LocalStore, default_store, storage_settings
 
 _WRITING: Final = re.compile(r'(INSERT INTO|UPDATE|DELETE FROM) "(\w+)"')

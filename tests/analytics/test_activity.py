@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -20,8 +21,6 @@ from tests.conftest import ApiClient
 from tests.objects import save_entries
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tests.factories import World
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import json
 import tracemalloc
+from collections.abc import Callable, Iterable
 from datetime import date
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import quote
@@ -23,8 +24,6 @@ from tests.conftest import ApiClient
 from tests.objects import save_object
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
     from tests.factories import World
 
 DAYS = (date(2025, 6, 30), date(2026, 3, 1), date(2026, 3, 31))

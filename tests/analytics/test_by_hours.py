@@ -8,6 +8,8 @@ import re
 import shutil
 import tempfile
 import time
+from collections.abc import Callable, Mapping
+from datetime import date
 from pathlib import Path
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Any
@@ -36,8 +38,7 @@ from analytics.published.verify import DocumentKey, verify_document
 from logs.audit import Reader
 from logs.compaction.build import compact_day
 from logs.compaction.convert import SCHEMA
-from logs.layout import HOUR_MS, day_prefix, day_start_ms, parts_prefix
-from logs.listing import list_day
+from logs.layout import HOUR_MS, day_prefix, day_start_ms, list_day, parts_prefix
 from logs.models import DayPart, Partition, PendingBuild, QuarantinedEntry, SupersededFile
 from logs.partitions import lock_part
 from logs.pending import mark_days
@@ -51,9 +52,6 @@ from tests.analytics.workers import Child
 from tests.objects import read_object, save_object
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from datetime import date
-
     from tests.factories import World
 
 pytestmark = pytest.mark.django_db

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+from collections.abc import Callable
 from datetime import date
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
@@ -27,9 +29,6 @@ from tests.analytics.builds import TENANT, document, entry, put, rebuild_all, ro
 from tests.objects import save_object
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
     from django.core.files import File
 
     from analytics.numbers.merged import Rollups

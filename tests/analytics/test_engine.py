@@ -6,7 +6,7 @@ import json
 import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date
-from typing import TYPE_CHECKING
+from pathlib import Path
 from uuid import uuid4
 
 import duckdb
@@ -16,9 +16,6 @@ from analytics.numbers.store import ended_after, new_engine, shared_engine
 from analytics.numbers.users import UserSource, user_document
 from tests.analytics import oracle
 from tests.analytics.builds import TENANT, merge, roll_day, store_files
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 DAY = date(2026, 3, 1)
 USERS = [f"user {number}" for number in range(24)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import io
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -22,8 +23,6 @@ from tests.conftest import ApiClient
 from tests.objects import save_entries
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from tests.factories import World
 
 #: Tomorrow, so that the rules are older than the log.

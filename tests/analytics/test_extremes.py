@@ -6,6 +6,7 @@ import datetime as dt
 import itertools
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
+from uuid import UUID
 
 import pytest
 from django.core.management import call_command
@@ -27,8 +28,6 @@ from tests.conftest import ApiClient
 from tests.objects import save_entries
 
 if TYPE_CHECKING:
-    from uuid import UUID
-
     from tests.factories import World
 
 pytestmark = pytest.mark.slow

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from django.db import connection
@@ -28,9 +29,6 @@ from tests.analytics.builds import (
     stored_documents,
 )
 from tests.analytics.workers import Child
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = pytest.mark.slow
 

@@ -7,12 +7,14 @@ import os
 import resource
 import signal
 import tempfile
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from datetime import timedelta
 from functools import partial
 from importlib import import_module
 from itertools import count
+from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Any
 
@@ -51,9 +53,6 @@ from tests.analytics.builds import (
 from tests.analytics.workers import Child, build_pending, pending_days, read_until
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
     from pytest_django import DjangoDbBlocker
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Iterator
 from datetime import date
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from botocore.config import Config
@@ -29,11 +31,6 @@ from tests.analytics.builds import (
 from tests.faulty_http import Fault, FaultyProxy, Request, running_proxy
 from tests.objects import use_store
 from tests.s3 import s3_endpoint, s3_url  # noqa: F401  # fixtures
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
 
 pytestmark = pytest.mark.slow
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -15,9 +16,6 @@ from analytics.numbers.tables import STATEMENTS
 from logs.compaction.convert import SCHEMA
 from tests.analytics import measured_documents
 from tests.analytics.builds import DAYS
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 #: The bytes of one statement.
 BYTES = 100_000

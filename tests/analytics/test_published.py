@@ -5,10 +5,12 @@ from __future__ import annotations
 import io
 import json
 import random
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 import duckdb
 import pytest
@@ -65,9 +67,6 @@ from tests.conftest import ApiClient
 from tests.objects import save_entries
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from uuid import UUID
-
     from tests.factories import World
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 from datetime import date
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -18,9 +20,6 @@ from tests.analytics.builds import TENANT, put, random_entries, rebuild_all, row
 from tests.shared import shared_by_tests
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
     from pytest_django.plugin import DjangoDbBlocker
 
 pytestmark = pytest.mark.django_db

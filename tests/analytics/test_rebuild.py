@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import date
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -17,9 +19,6 @@ from tests.analytics.builds import DAY, LATER, NEXT, TENANT, document, entry, pu
 from tests.objects import read_object, save_object
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
     from django.test.utils import CaptureQueriesContext
 
 pytestmark = pytest.mark.django_db

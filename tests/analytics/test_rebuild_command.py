@@ -6,7 +6,8 @@ import json
 import os
 import shutil
 from datetime import date
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -24,9 +25,6 @@ from tenantadmin.lib.objectstore import StoreError, default_store
 from tests.analytics.builds import TENANT, document, entry, put
 from tests.factories import make_account, make_tenant
 from tests.objects import save_object
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = pytest.mark.django_db
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from datetime import date
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,9 +18,6 @@ from tests.analytics import oracle
 from tests.analytics.builds import TENANT, document, entry, put, rebuild_all, rows_of
 from tests.objects import use_store
 from tests.s3 import s3_endpoint, s3_url  # noqa: F401  # fixtures
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Iterator
 from contextlib import contextmanager
 from io import StringIO
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
@@ -33,10 +35,6 @@ from tests.analytics.builds import (
 from tests.objects import use_store
 from tests.s3 import s3_endpoint, s3_url  # noqa: F401  # fixtures
 from tosapp.publishing import publish as publish_terms
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 
 def run(program: str, *arguments: str) -> None:

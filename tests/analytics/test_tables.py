@@ -5,8 +5,8 @@ from __future__ import annotations
 import datetime as dt
 import json
 import random
+from collections.abc import Iterable, Sequence
 from itertools import product
-from typing import TYPE_CHECKING
 
 import duckdb
 import pyarrow as pa
@@ -31,10 +31,6 @@ from rules.table_invalidation import find_rules
 from rules.tables.names import TableName, read_name
 from rules.tables.warehouse import ANY_TABLES, WarehouseTables
 from tests.rules.tables import judge
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
 
 TABLES = frozenset(map(read_name, ("s.a", "b", "my table", "ä.ö")))
 
@@ -250,7 +246,6 @@ def in_sql(statement: str, tables: str) -> frozenset[str]:
 
 
 CONNECTION = duckdb.connect(config={"threads": 1})
-
 
 DIALECTS = ("postgres", "snowflake", "databricks")
 QUOTE = {"postgres": '"', "snowflake": '"', "databricks": "`"}

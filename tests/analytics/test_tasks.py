@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import itertools
 import os
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import date, timedelta
+from pathlib import Path
 from threading import Event
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from unittest.mock import Mock
 
 import pytest
@@ -33,10 +35,6 @@ from tenantadmin.lib.jobs import queue
 from tenantadmin.lib.objectstore import ObjectNotFound, StoreError, default_store
 from tests.analytics.builds import TENANT, document, entry, put
 from tests.objects import read_object, save_object
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 pytestmark = pytest.mark.django_db
 

@@ -19,7 +19,7 @@ from analytics.numbers.users import find_user_source, user_document
 from analytics.published.verify import DocumentKey, MadeByAnotherRelease, verify_document
 from analytics.tasks import refresh_day, refresh_outdated_days, refresh_periods
 from logs.audit import Reader
-from logs.listing import LAYOUT_VERSION
+from logs.layout import LAYOUT_VERSION
 from logs.models import PendingBuild
 from logs.pending import mark_days
 from logs.sources import local_paths
@@ -187,6 +187,6 @@ def test_another_version_rebuilds_everything(monkeypatch: pytest.MonkeyPatch) ->
 def test_another_layout_rebuilds_everything(monkeypatch: pytest.MonkeyPatch) -> None:
     put("00/a.json", entry(DAY))
     rebuild_all()
-    monkeypatch.setattr("logs.listing.LAYOUT_VERSION", LAYOUT_VERSION + 1)
+    monkeypatch.setattr("logs.layout.LAYOUT_VERSION", LAYOUT_VERSION + 1)
     assert rebuild_all() == ([DAY], ["2025-12", "2025", ""])
     assert rebuild_all() == ([], [])

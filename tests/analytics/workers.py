@@ -6,20 +6,17 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from datetime import date, timedelta
 from pathlib import Path
 from threading import Timer
-from typing import TYPE_CHECKING, Final, Self
+from typing import Final, Self
 
 import pytest
 from django.db import transaction
 
 from logs.models import PendingBuild
 from tenantadmin.lib.core.timestamps import now
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 #: If the child writes nothing for this many seconds, the test fails.

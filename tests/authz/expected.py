@@ -42,7 +42,6 @@ def pat(scope: str) -> frozenset[str]:
 #: The numbers without statements: `analytics:read` gives them too.
 NUMBERS: Final = pat("analytics:numbers") | pat("analytics:read")
 
-
 TENANT_READ: Final = pat("config:read") | {
     *("member", "tenant admin", "owner", "guest owner", "platform admin", "grant", "auditor"),
 }
@@ -137,7 +136,6 @@ _GROUPS: Final = {
     "listDigestPreferences setDigestPreference": frozenset[str](),
 }
 
-
 #: What needs, where staff must have a second factor, a proof of the last minutes and a reason from a platform
 #: admin. Creating a PAT of its own does not, unless the PAT has a wildcard.
 PROVEN: Final = frozenset(
@@ -204,7 +202,6 @@ WITH_REASON: Final = frozenset(
         ),
     }
 )
-
 
 #: Operation, with ``(own)`` where the caller asks about itself, to the callers whom it lets through.
 EXPECTED: Final = {

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from django.db import transaction
 
-from accounts.access.policy import Level
-from accounts.routes import policies
+from accounts.access.scopes import Level
+from accounts.routes import declared_routes
 from tests.authz.callers import TARGET, Caller, Stage
 from tests.conftest import ApiClient
 from tests.operations import routes
 
-POLICIES = policies()
+POLICIES = declared_routes()
 
 UNKNOWN_ID = "3f2b8f0c-6d2f-4f0e-9a55-0d6f6d1d9f11"
 #: What stands for each parameter of a path; the rest come from the stage.

@@ -7,6 +7,7 @@ acts of `PROVEN` need a fresh proof and a reason.
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -20,8 +21,6 @@ from tests.authz.expected import EXPECTED, PROVEN
 from tests.authz.sending import PROTECTED, REFUSED, send
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from tests.authz.sending import Operation
 
 pytestmark = pytest.mark.django_db

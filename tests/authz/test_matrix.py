@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from accounts.access.policy import Level
+from accounts.access.scopes import Level
 from accounts.signin.providers import ProviderNotConfigured
 from scripts.permissions import permissions_markdown
 from tenantadmin.lib.http.published_contract import published_contract

@@ -5,21 +5,18 @@ The pages are those of release 0.2. Written by hand: what staff could not read t
 
 from __future__ import annotations
 
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import pytest
 from django.urls import get_resolver
 
-from accounts.access.policy import Level
-from accounts.access.scopes import Scope
+from accounts.access.scopes import Level, Scope
 from tests.authz.callers import Caller, Stage
 from tests.authz.sending import OPERATIONS, POLICIES, REFUSED, STAFF, send
 from tests.conftest import ApiClient
-
-if TYPE_CHECKING:
-    from collections.abc import Set as AbstractSet
 
 pytestmark = pytest.mark.django_db
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -10,7 +11,7 @@ import pytest
 from django.conf import settings
 from django.db import connection, transaction
 
-from accounts.access.policy import Level
+from accounts.access.scopes import Level
 from accounts.models import Membership, PermissionGrant
 from tenantadmin.lib.core.timestamps import now
 from tests.authz.callers import TARGET, Stage
@@ -18,8 +19,6 @@ from tests.authz.sending import OPERATIONS, POLICIES, send
 from tests.rights_guard import READERS, require_readers, rights_written
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from tests.authz.sending import Operation
 
 pytestmark = pytest.mark.django_db

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -17,8 +18,6 @@ from tests import factories
 from tests.admin.staff import prove_factor
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from django.urls import URLPattern, URLResolver
 
 pytestmark = pytest.mark.django_db

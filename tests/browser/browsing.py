@@ -6,6 +6,7 @@ import os
 import shutil
 import tempfile
 from collections import deque
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -14,8 +15,6 @@ from urllib.parse import urlsplit
 from playwright.sync_api import sync_playwright
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from playwright.sync_api import Browser, Page, Request
 
 #: What Chromium and htmx say of an answer such as 401, which tests assert themselves.

@@ -9,7 +9,9 @@ from __future__ import annotations
 import os
 import shutil
 import uuid
+from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from threading import Condition
 from typing import TYPE_CHECKING, Any
 
@@ -22,9 +24,6 @@ from tests.browser.browsing import find_chromium, find_prettier, shared_browser
 from tests.browser.providers import running_provider
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
     from _pytest.terminal import TerminalReporter
     from playwright.sync_api import Browser
     from pytest_django.live_server_helper import LiveServer

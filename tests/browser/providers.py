@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from tests.browser.provider import CLIENT_ID, CLIENT_SECRET, EMAIL
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _ROOT: Final = Path(__file__).parents[2]
 #: Installed by ``make test-providers``.

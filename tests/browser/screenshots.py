@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -25,8 +26,6 @@ from tests.browser.browsing import browsing, find_chromium
 from tests.browser.dashboard.pages import dashboard_pages
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from playwright.sync_api import Page, ViewportSize
 
 ROOT: Final = Path(__file__).resolve().parents[2]

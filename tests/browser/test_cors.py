@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import pytest
 
@@ -13,9 +14,6 @@ from accounts.access.credentials import create_pat
 from accounts.access.scopes import Scope
 from tests import factories
 from tests.browser.browsing import browsing
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 

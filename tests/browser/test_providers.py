@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,9 +12,6 @@ from tests.browser.browsing import browsing
 from tests.browser.provider import EMAIL, PASSWORD
 from tests.browser.providers import running_provider
 from tests.browser.signing_in import LANDING, read_profile, tokens_of
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 

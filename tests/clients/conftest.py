@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator
 from datetime import date
 from typing import TYPE_CHECKING, Final
 
@@ -26,8 +27,6 @@ from tests.clients.programs import (
 from tests.objects import save_entries
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from _pytest.terminal import TerminalReporter
     from pytest_django.live_server_helper import LiveServer
 

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import json
 import threading
+from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import UUID
 
 import duckdb
@@ -17,9 +18,6 @@ import duckdb
 from logs.sql.child import connect
 from logs.sql.protocol import QueryResult, ResultColumn
 from logs.sql.results import json_pieces
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _TENANT = UUID(int=0)
 

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,8 +18,6 @@ from tenantadmin_client import Client
 from tenantadmin_client.files import write_file
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from tests.clients.programs import Service
 
 pytestmark = [pytest.mark.usefixtures("worker"), pytest.mark.django_db(transaction=True)]

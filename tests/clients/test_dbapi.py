@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+from collections.abc import Iterator
 from contextlib import closing
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -21,8 +22,6 @@ from tenantadmin_client.sqlalchemy_dialect import TenantadminDialect
 from tests.clients.standin import StandIn
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from tests.clients.programs import Service
 
 registry.register("tenantadmin.rest", "tenantadmin_client.sqlalchemy_dialect", "TenantadminDialect")
@@ -34,7 +33,6 @@ LOGS = sa.table(
     *(sa.column(name, sa.BigInteger()) for name in ("timestamp", "responseTimeMs")),
 )
 _TIMES = st.datetimes(min_value=dt.datetime(1, 1, 1), max_value=dt.datetime(9999, 12, 31))  # noqa: DTZ001
-
 
 # --- Without a service --------------------------------------------------------------------------
 

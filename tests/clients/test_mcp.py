@@ -7,9 +7,11 @@ import subprocess
 import time
 import tomllib
 from collections import Counter
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import date
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -28,9 +30,6 @@ from tests.objects import save_entries
 from tests.ports import reserved_port
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
     from tests.clients.programs import Service
 
 pytestmark = [

@@ -5,15 +5,12 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from tests.clients.programs import CLIENT, SCRIPTS, SQLALCHEMIES
 from tests.clients.standin import stand_in
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = pytest.mark.sqlalchemy
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -13,8 +14,6 @@ from tenantadmin.lib.http.published_contract import CONTRACT_FILE
 from tests.clients.programs import NODE_MODULES, generate, run
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from tests.clients.programs import Service
 
 SCRIPT = Path(__file__).with_name("scripts") / "round_trip.ts"

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from random import Random
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
@@ -27,9 +29,6 @@ from tenantadmin.lib.http.published_contract import published_contract
 from tests.contract import refusals
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from random import Random
-
     from hypothesis.strategies import DrawFn
     from schemathesis import Case
     from schemathesis.core.transport import Response

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -19,8 +20,6 @@ from schemathesis.core import NOT_SET
 from tenantadmin.lib.http.published_contract import published_contract
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     from schemathesis import Case
 
 #: Pages for people, to which links with tracking parameters lead.

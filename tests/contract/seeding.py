@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from django.core.cache import cache
 from django.core.management import call_command
@@ -18,19 +19,17 @@ from analytics.jobs.digests import make_digest
 from analytics.models import Alert, AlertDelivery, AlertFiring
 from analytics.watch.facts import DigestPeriod
 from analytics.watch.preferences import unsubscribe_token
-from analytics.words.alerts import queue_messages
+from analytics.words.alerts import make_messages
 from logs.layout import day_start_ms
 from rules.drafts import create_draft
 from rules.write import write_ruleset
 from tenantadmin.lib.core.timestamps import now
+from tenantadmin.lib.jobs import outbox
 from tenantadmin.lib.objectstore import default_store
 from tests import factories
 from tests.conftest import ApiClient
 from tests.objects import save_entries
 from tosapp.publishing import publish
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 DAY: Final = date(2026, 3, 1)
 TERMS: Final = "# Terms\n\nBe kind.\n"
@@ -117,7 +116,7 @@ def seed_service() -> Seed:
     ]
     alerts[0].value = 7.5
     firing = AlertFiring.objects.create(alert=alerts[0], value=7.5, threshold=5, window=1)
-    queue_messages(alerts[0], occasion=AlertDelivery.Occasion.STARTED, at=now(), firing=firing)
+    outbox.put(make_messages(alerts[0], occasion=AlertDelivery.Occasion.STARTED, at=now(), firing=firing))
     asked = AccessRequest.objects.create(
         tenant=tenant, staff=world.platform_admin, hours=1, reason="ticket 7", expires_at=now() + LIFETIME
     )

@@ -5,15 +5,15 @@ from __future__ import annotations
 import gzip
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from openapi_spec_validator import OpenAPIV30SpecValidator
 
-from accounts.access.policy import Level
-from accounts.access.scopes import PAT_ONLY, Scope
-from accounts.routes import policies
+from accounts.access.scopes import PAT_ONLY, Level, Scope
+from accounts.routes import declared_routes
 from logs.columns import CACHE_STATUSES
 from rules.lint import FINDING_KINDS
 from scripts.contract import describe_contract
@@ -22,8 +22,6 @@ from tenantadmin.lib.http.published_contract import make_contract, published_con
 from tests.operations import routes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from tests.conftest import ApiClient
 
 
@@ -101,7 +99,7 @@ def test_its_human_page_loads_nothing_from_elsewhere(anonymous: ApiClient) -> No
 
 def test_every_operation_has_an_id_and_its_answers(contract: dict[str, Any]) -> None:
     seen: set[str] = set()
-    declared = policies()
+    declared = declared_routes()
     for path, method, operation in operations(contract):
         place = f"{method.upper()} {path}"
         assert operation["operationId"] not in seen, place
@@ -144,7 +142,7 @@ def test_the_contract_the_routes_and_the_permissions_name_the_same_operations(
 ) -> None:
     published = {operation["operationId"]: method for _, method, operation in operations(contract)}
     assert {route.operation: route.method.lower() for route in routes()} == published
-    assert published.keys() == set(policies())
+    assert published.keys() == set(declared_routes())
 
 
 def test_its_schemas_and_tags_have_plain_names(contract: dict[str, Any]) -> None:

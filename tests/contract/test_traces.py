@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -23,8 +24,6 @@ from tests.operations import routes
 from tosapp.publishing import publish
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from django.core.mail import EmailMessage
 
 pytestmark = pytest.mark.django_db

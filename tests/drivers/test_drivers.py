@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import psycopg
 import pytest
@@ -12,9 +13,6 @@ import pytest
 from logs.programs import name_program
 from tests.drivers.drivers import DRIVERS, Driver
 from tests.gateway.faces.scene import STEPS, Scene, Step, check, scene, serving  # noqa: F401  # a fixture
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

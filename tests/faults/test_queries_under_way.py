@@ -6,8 +6,9 @@ import json
 import os
 import re
 import signal
+import socket
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import pytest
 from django.db import connection
@@ -16,10 +17,6 @@ from logs.models import QueryRun
 from tenantadmin.run.serve import web
 from tests import factories
 from tests.faults.web_server import Server, read_all
-
-if TYPE_CHECKING:
-    import socket
-    from collections.abc import Callable
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 

@@ -10,15 +10,12 @@ import signal
 import time
 import urllib.error
 import urllib.request
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
 from tenantadmin.run.serve import web
 from tests.faults.web_server import NGINX, Server, read_all
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 pytestmark = pytest.mark.slow
 

@@ -8,8 +8,8 @@ import signal
 import socket
 import subprocess
 import time
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 import requests
@@ -17,9 +17,6 @@ import requests
 from tenantadmin.run.serve import web
 from tenantadmin.run.serve.address import Address, hold
 from tests.ports import reserved_port
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 pytestmark = pytest.mark.slow
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import msgspec
 
@@ -19,9 +20,6 @@ from rules.language import read_rules
 from tests.gateway.draw_cached import draw_cached
 from tests.gateway.draw_statements import draw_control, draw_keys, draw_refusals
 from tests.gateway.draw_tokens import draw_tokens
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 FOLDER: Final = Path(__file__).parent / "vectors"
 COUNT: Final = 1_000

@@ -27,6 +27,7 @@ import json
 import time
 import uuid
 from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -42,8 +43,6 @@ from tenantadmin.lib.core.timestamps import epoch_ms
 from tests.gateway.faces.refusals import describe_refusal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
     from rules.dialects.control import Control
     from rules.language import Rule
     from rules.match import Firing

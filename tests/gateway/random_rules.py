@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    import random
+import random
+from typing import Any
 
 PATTERNS = ("hr.*", "HR.*", "*.people", "sales.*", "SALES.targets", "*", "sales.orders", "s*")
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import psycopg
 import pytest
@@ -19,9 +20,6 @@ from logs.definitions import HIT, MISS, REQUEST
 from tests.gateway.faces.postgresql import PostgreSQLFace
 from tests.gateway.faces.scene import Scene, check, scene, serving  # noqa: F401  # a fixture
 from tests.gateway.faces.tls import HOST
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

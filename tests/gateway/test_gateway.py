@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import random
 from collections import Counter, defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
@@ -29,8 +30,6 @@ from tests.objects import save_object, use_store
 from tests.s3 import s3_endpoint, s3_url  # noqa: F401  # fixtures
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from pytest_django.live_server_helper import LiveServer
 
 pytestmark = pytest.mark.slow

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import random
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
@@ -17,9 +18,6 @@ from rules.language import read_rules
 from rules.lint import lint_ruleset
 from rules.tables.warehouse import WarehouseTables
 from tests.gateway.random_rules import draw_rules
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 PER_USER = WarehouseTables(per_user=("hr.*", "Sales.Targets"))
 #: Statements with the tables that they read, written as drivers write them, and whether rows differ per user.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -21,16 +22,13 @@ from logs.columns import COLUMNS
 from logs.compaction import build, rows, writer
 from logs.compaction.build import CompactedDay, compact_day
 from logs.compaction.rows import PreviousBuild
-from logs.layout import day_prefix, day_start_ms
-from logs.listing import list_day
+from logs.layout import day_prefix, day_start_ms, list_day
 from tenantadmin.lib.objectstore import LocalStore, StoreError
-from tenantadmin.lib.objectstore.keys import in_batches
+from tenantadmin.lib.objectstore.storage import in_batches
 from tests.analytics import raw
 from tests.objects import read_object, save_object
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
-
     from tenantadmin.lib.objectstore import Batch, Entry
 
 TENANT = UUID("11111111-2222-4333-8444-555555555555")

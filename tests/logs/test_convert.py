@@ -6,6 +6,7 @@ Contract: "Query log entry and ``proxy_logs``".
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -23,13 +24,11 @@ from logs.compaction.convert import Chunk, Converter, connect
 from logs.compaction.entries import BadFile, check_values, split
 from logs.compaction.rows import InvalidEntry, read_rows
 from logs.layout import HOUR_MS, day_prefix, day_start_ms, near
-from tenantadmin.lib.objectstore import Entry, keys
-from tenantadmin.lib.objectstore.keys import in_batches
+from tenantadmin.lib.objectstore import Entry, storage
+from tenantadmin.lib.objectstore.storage import in_batches
 from tests.analytics import raw
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     from tenantadmin.lib.objectstore import Batch
 
 
@@ -365,7 +364,7 @@ def test_numbers_of_bound_values_stay_as_they_are_in_the_entry(rows: list[str]) 
 def test_a_few_entries_do_not_keep_large_quarantined_objects_in_memory(
     monkeypatch: pytest.MonkeyPatch, conversions: list[int]
 ) -> None:
-    monkeypatch.setattr(keys, "BATCH_OBJECTS", 2)
+    monkeypatch.setattr(storage, "BATCH_OBJECTS", 2)
     # Each batch has two objects: a valid one of 13 bytes, and a large one that is quarantined.
     files = {f"{number:02}.json": _SHORT if number % 2 == 0 else b"x" * 1_000 for number in range(12)}
     found, quarantined = read(files, chunk=1_500, array=1)
@@ -387,7 +386,7 @@ def test_a_chunk_ends_with_the_entry_that_fills_it(
 def test_a_chunk_ends_if_its_batches_have_twice_as_many_bytes(
     monkeypatch: pytest.MonkeyPatch, conversions: list[int], chunk: int, counts: list[int]
 ) -> None:
-    monkeypatch.setattr(keys, "BATCH_OBJECTS", 2)
+    monkeypatch.setattr(storage, "BATCH_OBJECTS", 2)
     # A batch has 1,014 bytes: 13 and 1,000, and a line break between them.
     read(
         {f"{number:02}.json": _SHORT if number % 2 == 0 else b"x" * 1_000 for number in range(18)},

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 from hashlib import md5
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import duckdb
 import pytest
@@ -33,9 +33,6 @@ from logs.definitions import (
     hash_sql,
     hash_statement,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 ROOT = Path(__file__).parents[2]
 PRODUCT = ("accounts", "analytics", "bench", "logs", "rules", "scripts", "tenantadmin", "tosapp")

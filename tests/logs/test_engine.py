@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import duckdb
 import pytest
 
 from logs.compaction import convert
 from logs.compaction.writer import connect
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def settings_of(connection: duckdb.DuckDBPyConnection, *names: str) -> list[Any]:

@@ -18,7 +18,7 @@ from logs.columns import COLUMNS, Column, SqlType
 from logs.compaction import entries
 from logs.compaction.entries import BadFile, Lines, check_values, find_invalid, split
 from logs.layout import DAY_MS, near
-from tenantadmin.lib.objectstore.keys import starts_of
+from tenantadmin.lib.objectstore.storage import starts_of
 
 ENDED = "Compressed file ended before the end-of-stream marker was reached"
 INVALID: dict[SqlType, list[Any]] = {
@@ -33,7 +33,6 @@ VALID: dict[SqlType, list[Any]] = {
     SqlType.INTEGER: [0, 2**31 - 1, -(2**31)],
     SqlType.BOOLEAN: [True, False],
 }
-
 
 TYPED_COLUMNS = [column for column in COLUMNS if not column.json_text]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from pathlib import Path
 from uuid import UUID
 
 import pytest
@@ -14,9 +14,6 @@ from logs.importing import LogFile, find_log_files, import_files
 from tenantadmin.lib.objectstore import default_store
 from tests.factories import make_account
 from tests.objects import read_object
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 TENANT = "11111111-2222-4333-8444-555555555555"
 

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import io
 import json
-from typing import TYPE_CHECKING, cast
+from typing import BinaryIO, cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from logs.tree import is_one_value
-
-if TYPE_CHECKING:
-    from typing import BinaryIO
 
 TEXTS = st.text(st.sampled_from('ab"\\,[]{}:é測\n\t 1e-😀'), max_size=8)
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | TEXTS

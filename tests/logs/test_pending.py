@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from datetime import date, timedelta
-from typing import TYPE_CHECKING
 from uuid import UUID
 
 import pytest
@@ -20,9 +20,6 @@ from logs.pending import (
 )
 from tenantadmin.lib.core.timestamps import now
 from tenantadmin.lib.jobs import queue
-
-if TYPE_CHECKING:
-    import datetime as dt
 
 pytestmark = pytest.mark.django_db
 

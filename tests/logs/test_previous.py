@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from pathlib import Path
 from uuid import UUID
 
 import pyarrow as pa
@@ -12,14 +13,9 @@ import pytest
 from logs.compaction import rows
 from logs.compaction.convert import SCHEMA
 from logs.compaction.rows import HourState, PreviousBuild, UnusableFile, hours_to_read, read_batches
-from logs.layout import day_prefix
-from logs.listing import DayListing, describe_day
+from logs.layout import DayListing, day_prefix, describe_day
 from tenantadmin.lib.objectstore import Entry
 from tests.analytics import raw
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
 
 TENANT = UUID(int=1)
 DAY = raw.DAYS[1]

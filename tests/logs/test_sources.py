@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import date
 from typing import TYPE_CHECKING
+from uuid import UUID
 
 import pytest
 
@@ -14,9 +16,6 @@ from logs.sources import log_source
 from tenantadmin.lib.objectstore import default_store
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from uuid import UUID
-
     from django.test.utils import CaptureQueriesContext
 
     from tests.factories import World

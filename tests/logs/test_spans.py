@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import duckdb
 import pyarrow as pa
@@ -27,10 +29,6 @@ from logs.compaction.rows import UnusableFile
 from logs.compaction.writer import write_day
 from logs.layout import DAY_MS, HOUR_MS, day_start_ms
 from tests.analytics import raw
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
-    from pathlib import Path
 
 DAY = raw.DAYS[1]
 START = day_start_ms(DAY)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -13,9 +14,6 @@ from logs.models import EPOCH, LogSweep
 from tenantadmin.lib.core.timestamps import now
 from tenantadmin.lib.objectstore import default_store
 from tests.objects import save_object
-
-if TYPE_CHECKING:
-    import datetime as dt
 
 pytestmark = pytest.mark.django_db
 

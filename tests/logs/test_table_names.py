@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -18,8 +19,6 @@ from tenantadmin.lib.core.timestamps import now
 from tests.objects import save_entries
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tests.factories import World
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -13,10 +15,6 @@ from logs.compaction.convert import SCHEMA
 from logs.compaction.writer import WrittenFile, write_day
 from logs.layout import day_start_ms
 from tests.analytics import raw
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
 START = day_start_ms(raw.DAYS[1])
 

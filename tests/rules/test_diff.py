@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from rules.blame import blame
 from rules.diff import diff_rules
 from tenantadmin.lib.core.rendering import dump_json
-from tenantadmin.lib.core.work import CallerGone, TooCostly, Work, working
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from tenantadmin.lib.core.serving import CallerGone, TooCostly, Work, working
 
 A = {"id": "a", "ttlSeconds": 60, "conditions": {"userName": "ann", "tables": {"containsAny": ["x", "y"]}}}
 B = {"id": "b", "ttlSeconds": 60, "conditions": {}}

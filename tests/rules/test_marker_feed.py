@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 import pytest
 
@@ -19,9 +21,6 @@ from tests.racing import uncommitted
 from tests.streams import body_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from uuid import UUID
-
     from django.test.utils import CaptureQueriesContext
 
 FEED = "/config/invalidation-markers"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -18,8 +19,6 @@ from tests.conftest import ApiClient
 from tests.streams import body_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from django.test.utils import CaptureQueriesContext
 
 pytestmark = pytest.mark.django_db

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,8 +17,6 @@ from tests import factories
 from tests.conftest import ApiClient
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tests.factories import World
 
 pytestmark = pytest.mark.django_db

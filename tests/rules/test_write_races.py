@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 import pytest
 from django.db import connection
@@ -36,9 +38,6 @@ from tests.racing import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from uuid import UUID
-
     from tests import factories
 
 pytestmark = pytest.mark.django_db(transaction=True)

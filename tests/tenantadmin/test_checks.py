@@ -5,8 +5,10 @@ from __future__ import annotations
 import http.server
 import os
 import threading
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from django.conf import settings as django_settings
@@ -17,10 +19,6 @@ from logs.checks import check_restrictions, check_sql_options
 from tenantadmin.checks import check_variables
 from tests.objects import use_store
 from tests.tenantadmin.compose import documented_file, environment_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 
 def found(*, deploy: bool = True) -> dict[str, str]:

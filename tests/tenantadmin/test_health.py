@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import socket
 import threading
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,8 +17,6 @@ from tenantadmin.lib.http.published_contract import published_contract
 from tests.objects import use_store
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tests.conftest import ApiClient
 
 #: Django checks the database connection in every request.
@@ -26,12 +25,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture(autouse=True)
 def readiness(monkeypatch: pytest.MonkeyPatch) -> health.Readiness:
-    checks = {
-        health.DATABASE: health.is_database_reachable,
-        health.REDIS: health.is_redis_reachable,
-        health.OBJECT_STORE: health.is_store_reachable,
-    }
-    readiness = health.Readiness(checks)
+    readiness = health.Readiness(health.readiness._probes)
     monkeypatch.setattr(middleware, "readiness", readiness)
     return readiness
 
@@ -125,8 +119,8 @@ def test_a_check_that_hangs_has_failed(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_result_is_cached(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [100.0]
     monkeypatch.setattr("tenantadmin.lib.core.probes.monotonic", lambda: now[0])
-    results = iter([False, True])
-    readiness = health.Readiness({health.REDIS: lambda: next(results)})
+    results = iter([1, 0])
+    readiness = health.Readiness({health.REDIS: lambda: 1 // (1 - next(results))})
     degraded = {"status": "degraded", "unreachable": ["redis"]}
     assert [readiness.describe(), readiness.describe()] == [degraded] * 2
     now[0] += CACHE_SECONDS

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import psycopg
@@ -15,9 +15,6 @@ from django.db import ProgrammingError, connection, transaction
 
 from manage import needs_servers
 from tenantadmin.lib.database.connections import NOT_MIGRATED, is_missing_migrations
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 ROOT = Path(__file__).parents[2]
 TENANT = "11111111-2222-4333-8444-555555555555"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,8 +15,6 @@ from tests.admin.filling import make_row
 from tests.tenantadmin.previous_release import MIGRATIONS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from django.db.migrations.operations.base import Operation
 
 pytestmark = pytest.mark.django_db

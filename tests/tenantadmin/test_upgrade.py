@@ -7,16 +7,14 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import pytest
 
 from tenantadmin.run import embedded
 from tests.tenantadmin.previous_release import MIGRATIONS, ROOT, extract, has_commit, read_commit
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 pytestmark = pytest.mark.slow
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 import pytest
@@ -27,8 +28,6 @@ from tosapp.publishing import (
 )
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from django.core.files import File
 
 

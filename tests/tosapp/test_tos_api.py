@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import shutil
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import jwt
 import pytest
@@ -25,9 +26,6 @@ from tests.racing import PATIENCE, in_thread, result_unless_blocked, uncommitted
 from tosapp.acknowledgements import acknowledge
 from tosapp.models import Acknowledgement
 from tosapp.publishing import ActiveTerms, active_terms, announce, announced_hash, publish, terms_of
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = pytest.mark.django_db
 TEXT = "# Terms \r\n\r\nBe kind.\r\n"

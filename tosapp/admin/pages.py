@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import difflib
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
@@ -22,7 +25,6 @@ from accounts.models.users import StaffRole
 from tenantadmin.lib.core import formats
 from tenantadmin.lib.core.errors import ApiError, BadRequest, Conflict
 from tenantadmin.lib.core.timestamps import format_timestamp
-from tenantadmin.lib.http.difference import diff_texts
 from tenantadmin.lib.http.health import ObjectStoreUnreachable
 from tenantadmin.lib.http.streaming import stream_csv
 from tenantadmin.lib.objectstore import StoreError
@@ -30,9 +32,6 @@ from tosapp.models import Acknowledgement
 from tosapp.publishing import HASH, Terms, active_terms, publish, require_terms
 
 if TYPE_CHECKING:
-    import datetime as dt
-    from collections.abc import Iterator, Mapping, Sequence
-
     from django.http import HttpRequest, HttpResponse
     from django.http.response import HttpResponseBase
     from django.utils.safestring import SafeString
@@ -56,6 +55,9 @@ _PUBLICATIONS: Final = 20
 _BATCH: Final = 1000
 #: Without raw HTML and images: the content policy refuses images of other hosts.
 _MARKDOWN: Final = MarkdownIt("js-default").disable("image")
+#: How many unchanged lines are shown around a change, and what a line of it is.
+_CONTEXT: Final = 3
+_KINDS: Final = {"+": "added", "-": "removed", "@": "skip"}
 
 
 def render_markdown(text: str) -> SafeString:
@@ -309,3 +311,10 @@ class TermsEditPage(ActPage):
 
     def done_at(self) -> str:
         return reverse("admin:terms")
+
+
+def diff_texts(before: str, after: str) -> list[tuple[str, str]]:
+    """Return changed lines with some context: (``added``, ``removed``, ``skip`` or empty, text)."""
+    lines = difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=_CONTEXT)
+    # The first two lines name files.
+    return [(_KINDS.get(line[:1], ""), "…" if line[:1] == "@" else line[1:]) for line in list(lines)[2:]]

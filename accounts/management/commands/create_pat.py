@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -20,8 +21,6 @@ from tenantadmin.lib.core.errors import ApiError
 from tenantadmin.lib.core.timestamps import now
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from django.core.management.base import CommandParser
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from typing import TYPE_CHECKING, Any, Final
 
 from django.core.management.base import BaseCommand, CommandError
@@ -14,8 +15,6 @@ from tenantadmin.lib.core.timestamps import format_timestamp
 from tenantadmin.lib.terminal import visible
 
 if TYPE_CHECKING:
-    import datetime as dt
-
     from django.core.management.base import CommandParser
 
 _ACTOR: Final = "manage.py tokens"

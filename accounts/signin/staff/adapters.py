@@ -18,7 +18,7 @@ from django.utils.crypto import salted_hmac
 from accounts.events import record_event
 from accounts.models.events import EventKind
 from accounts.signin.staff.sessions import is_freshly_proven, second_factors, ways_used
-from tenantadmin.lib.core.hosts import client_address, network_of
+from tenantadmin.lib.core.request_context import current_network
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
@@ -62,8 +62,8 @@ class StaffAccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allau
                 after=ways_used(request, user),
             )
 
-    def get_client_ip(self, request: HttpRequest) -> str:
-        return network_of(client_address(request))
+    def get_client_ip(self, request: HttpRequest) -> str:  # noqa: ARG002
+        return current_network()
 
     def is_reauthentication_required(self, *, app: str, **kwargs: Any) -> bool:  # noqa: ARG002
         return not is_freshly_proven(context.request)

@@ -5,6 +5,7 @@ Otherwise a mailbox or a password alone would be enough to become a platform adm
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlencode
@@ -20,8 +21,6 @@ from accounts.signin.staff.sessions import second_factors
 from tenantadmin.lib.core.timestamps import now, parse_timestamp
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from django.http import HttpRequest, HttpResponse
 
     from accounts.models import User

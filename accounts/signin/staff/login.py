@@ -49,7 +49,7 @@ from accounts.signin.staff.sessions import assurance_of, ways_used
 from accounts.signin.state import Purpose, bind_browser, new_browser_id
 from tenantadmin.lib.core.emails import check_email, normalize_email
 from tenantadmin.lib.core.errors import ApiError, Forbidden, RateLimited
-from tenantadmin.lib.core.hosts import client_address, network_of
+from tenantadmin.lib.core.request_context import current_address, current_network
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
@@ -76,7 +76,7 @@ class PasswordForm(AdminAuthenticationForm):
     refusal: ApiError | None = None
 
     def clean(self) -> dict[str, Any]:
-        network = network_of(client_address(self.request))
+        network = current_network()
         email = normalize_email(self.cleaned_data.get("username") or "")
         key = f"{network} {email}"
         try:
@@ -211,7 +211,7 @@ def ask_for_link(request: HttpRequest) -> HttpResponse:
     page = _leading_to(target, reverse("staff-link"))
     try:
         email = check_email(request.POST.get("email", ""))
-        request_link(email=email, redirect="", address=client_address(request), page=page)
+        request_link(email=email, redirect="", address=current_address(), page=page)
     except ValueError as error:
         messages.error(request, str(error))
     except ApiError as error:

@@ -11,6 +11,7 @@ import hashlib
 import json
 import re
 import secrets
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
@@ -28,8 +29,6 @@ from accounts.signin.state import redis_of
 from tenantadmin.lib.core.request_context import acting_for
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from accounts.access.credentials import IssuedToken
     from accounts.signin.flow import Device
 

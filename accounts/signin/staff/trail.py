@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -17,8 +18,6 @@ from accounts.events import record_event, record_failed_sign_in
 from accounts.models.events import EventKind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     from allauth.mfa.models import Authenticator
 
     from accounts.models import User

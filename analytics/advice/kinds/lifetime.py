@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -10,8 +11,6 @@ from analytics.advice.proposal import TTLS, Kind, Proposal, RuleEdit, rule_evide
 from analytics.advice.words import describe_seconds
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from analytics.advice.proposal import Current
     from analytics.replay.play import Lifetime
 

@@ -7,6 +7,7 @@ remove cache rules that an earlier rule makes unreachable.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from analytics.advice.estimate import ByTable, find_saving
@@ -25,8 +26,6 @@ from rules.lint import lint_ruleset
 from tenantadmin.lib.core.formats import number, ratio
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
     from analytics.advice.estimate import Series, Statement
     from analytics.advice.proposal import Current
     from rules.language import Rule

@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -34,8 +35,6 @@ from rules.tables.names import TableName
 from tenantadmin.lib.core.formats import number
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
     from analytics.advice.proposal import Current
     from rules.language import Rule
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -23,8 +24,6 @@ from logs.quoting import quote_texts
 from tenantadmin.lib.core.formats import duration, durations, number, span
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from duckdb import DuckDBPyConnection
 
     from accounts.tenants.pricing import Pricing

@@ -5,14 +5,15 @@ from __future__ import annotations
 import argparse
 import os
 import secrets
+from collections.abc import Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from io import StringIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from django.conf import settings
 from django.core.management import call_command
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
@@ -22,24 +23,22 @@ from analytics.history.access import read_accesses
 from analytics.history.entries import Choices, Hashed
 from analytics.history.metering import read_metering
 from analytics.history.rows import BadHistory, Options, Source
+from analytics.management.printing import show_bill, show_range
 from analytics.replay.figures import count_requests
 from logs.importing import BadTree
+from logs.layout import HOUR_MS
+from logs.management.operators import OperatorCommand
 from tenantadmin.lib.core.emails import check_email
-from tenantadmin.lib.core.errors import ApiError
-from tenantadmin.lib.core.formats import money_between, percent
+from tenantadmin.lib.core.formats import percent
 from tenantadmin.lib.core.rendering import dump_json
 from tenantadmin.lib.objectstore import StoreError, default_store
 from tenantadmin.lib.terminal import visible
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-_HOUR_MS: Final = 3_600_000
 _KEY_BYTES: Final = 32
 _MAX_NAME: Final = 100
 
 
-class Command(BaseCommand):
+class Command(OperatorCommand):
     help = (
         "Reads the history of statements that Snowflake, Databricks or PostgreSQL has written itself, and "
         "says which rules would answer how many of them from a cache, and what that saves. All of it stays "
@@ -105,8 +104,6 @@ class Command(BaseCommand):
             with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
                 task = progress.add_task("Searching", total=None)
                 report = evaluate(default_store(), tenant, order, on_progress=on_progress)
-        except ApiError as error:
-            raise CommandError(visible(error.text)) from error
         except (BadHistory, AssessmentFailed, BadTree, StoreError, OSError) as error:
             raise CommandError(visible(str(error))) from error
         if as_json:
@@ -234,9 +231,9 @@ def describe(report: Mapping[str, Any], *, owner: str | None) -> str:
     else:
         console.print("No rule would save enough.")
     console.print(
-        f"Billed in {bill['days']} days, by the model: {_billed(bill['without'])}. With the rules: "
-        f"{_billed(bill['withRules'])}. Saved in a month: {_billed(bill['savedPerMonth'])}. Billed is all "
-        "the time that a warehouse is awake, so a hit can save more billed time than its statement runs."
+        f"Billed in {bill['days']} days, by the model: {show_bill(bill['without'])}. With the rules: "
+        f"{show_bill(bill['withRules'])}. Saved in a month: {show_bill(bill['savedPerMonth'])}. Billed is "
+        "all the time that a warehouse is awake, so a hit can save more billed time than its statement runs."
     )
     if bill["metering"] is not None:
         console.print(_metering_table(bill["metering"]))
@@ -268,9 +265,9 @@ def _metering_table(days: Sequence[Mapping[str, Any]]) -> Table:
         table.add_row(
             visible(day["host"]),
             day["day"],
-            f"{day['modelMs'] / _HOUR_MS:.2f}",
+            f"{day['modelMs'] / HOUR_MS:.2f}",
             day["metered"] or "-",
-            "-" if day["meteredMs"] is None else f"{day['meteredMs'] / _HOUR_MS:.2f}",
+            "-" if day["meteredMs"] is None else f"{day['meteredMs'] / HOUR_MS:.2f}",
             "-" if day["ratio"] is None else f"{day['ratio']:.2f}",
             day["inWords"],
         )
@@ -278,23 +275,11 @@ def _metering_table(days: Sequence[Mapping[str, Any]]) -> Table:
 
 
 def _cells(counts: Mapping[str, Any]) -> list[str]:
-    saved = {name: round((value or 0) / _HOUR_MS, 1) for name, value in counts["savedMs"].items()}
+    saved = {name: round((value or 0) / HOUR_MS, 1) for name, value in counts["savedMs"].items()}
     return [
         str(count_requests(counts)),
-        _range(counts["hits"]),
+        show_range(counts["hits"]),
         str(counts["misses"]),
-        _range(saved),
-        _range(counts["risk"]),
+        show_range(saved),
+        show_range(counts["risk"]),
     ]
-
-
-def _range(bounds: Mapping[str, Any]) -> str:
-    low, high = bounds["low"], bounds["high"]
-    return str(low) if low == high else f"{low}..{high}"
-
-
-def _billed(billed: Mapping[str, Any]) -> str:
-    hours = _range({name: round(value / _HOUR_MS, 1) for name, value in billed["billedMs"].items()})
-    money = billed["money"]
-    cost = money and money_between((money["low"], money["high"]), money["currency"])
-    return f"{hours} h, {cost}" if cost else f"{hours} h"

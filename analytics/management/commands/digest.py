@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from argparse import ArgumentTypeError
-from typing import TYPE_CHECKING, Any, Final
+from argparse import ArgumentParser, ArgumentTypeError
+from datetime import date
+from typing import Any, Final
+from uuid import UUID
 
 from django.core.management.base import BaseCommand, CommandError
 
@@ -17,11 +19,6 @@ from tenantadmin.lib.core.rendering import dump_json
 from tenantadmin.lib.database.connections import Busy
 from tenantadmin.lib.objectstore import StoreError, default_store
 from tenantadmin.lib.terminal import visible
-
-if TYPE_CHECKING:
-    from argparse import ArgumentParser
-    from datetime import date
-    from uuid import UUID
 
 _FORMATS: Final = {"text": "text/plain", "markdown": "text/markdown"}
 

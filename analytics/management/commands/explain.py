@@ -2,31 +2,26 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
-from typing import TYPE_CHECKING, Any, Final
+from argparse import ArgumentParser
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 import msgspec
-from django.core.management.base import BaseCommand, CommandError
 
 from accounts.management.arguments import add_tenant, day_argument
 from analytics.reports.explain import LoggedExplanationAnswer, explain_logged
-from logs.audit import Reader
-from tenantadmin.lib.core.errors import ApiError
+from logs.management.operators import OperatorCommand
 from tenantadmin.lib.core.rendering import dump_json
 from tenantadmin.lib.objectstore import default_store
 from tenantadmin.lib.terminal import visible
 
 if TYPE_CHECKING:
-    import datetime as dt
-    from argparse import ArgumentParser
+    from tenantadmin.lib.core.errors import ApiError
 
 
-#: The reader in the audit. The command does not know who runs it.
-_OPERATOR: Final = Reader(email="manage.py explain", address="")
-
-
-class Command(BaseCommand):
+class Command(OperatorCommand):
     help = "Says which rule decides a logged request, what the others lack, and why it was a miss."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -50,21 +45,20 @@ class Command(BaseCommand):
         as_json: bool,
         **_: Any,
     ) -> None:
-        try:
-            explanation = explain_logged(
-                default_store(),
-                tenant=tenant,
-                day=day,
-                log_id=log_id,
-                seq=seq,
-                draft_id=draft,
-                reader=_OPERATOR,
-            )
-        except ApiError as error:
-            details = "".join(f" {detail.message}" for detail in error.details)
-            raise CommandError(visible(error.text + details)) from error
+        explanation = explain_logged(
+            default_store(),
+            tenant=tenant,
+            day=day,
+            log_id=log_id,
+            seq=seq,
+            draft_id=draft,
+            reader=self.reader,
+        )
         lines = _json_lines(explanation) if as_json else _lines(explanation)
         self.stdout.write("\n".join(map(visible, lines)))
+
+    def describe_error(self, error: ApiError) -> str:
+        return " ".join([error.text, *(detail.message for detail in error.details)])
 
 
 def _json_lines(explanation: LoggedExplanationAnswer) -> list[str]:

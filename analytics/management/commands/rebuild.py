@@ -2,32 +2,30 @@
 
 from __future__ import annotations
 
+from argparse import ArgumentParser
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from datetime import date
 from typing import TYPE_CHECKING, Any, Final
+from uuid import UUID
 
 from django.core.management.base import BaseCommand, CommandError
 from django.db import InterfaceError, OperationalError
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from accounts.management.arguments import day_argument, tenant_id
+from analytics.management.printing import progress_bar
 from analytics.numbers.days import find_stale_days, rebuild_day
 from analytics.numbers.periods import find_stale_periods, rebuild_period, snapshot_days
 from analytics.numbers.state import LostRollups, mark_missing_objects
 from analytics.numbers.store import day_builds
-from logs.listing import find_tenants
+from logs.layout import find_tenants
 from logs.models import Partition
 from tenantadmin.lib.database.connections import Busy
 from tenantadmin.lib.objectstore import StoreError, default_store
 from tenantadmin.lib.terminal import visible
 
 if TYPE_CHECKING:
-    from argparse import ArgumentParser
-    from collections.abc import Iterator, Sequence
-    from datetime import date
-    from uuid import UUID
-
-    from rich.progress import TaskID
+    from rich.progress import Progress, TaskID
 
     from analytics.numbers.merged import DayBuild
     from tenantadmin.lib.objectstore import ObjectStore
@@ -49,16 +47,9 @@ class Command(BaseCommand):
     def handle(self, *, tenant: UUID | None, first: date | None, last: date | None, **_: Any) -> None:
         if first and last and first > last:
             raise CommandError(f"--from {first} is after --to {last}.")
-        console = Console(stderr=True, highlight=False)
         store = default_store()
-        columns = (
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-        )
         try:
-            with Progress(*columns, console=console) as progress:
+            with progress_bar() as progress:
                 run = _Run(store, progress)
                 for each in [tenant] if tenant else find_tenants(store):
                     run.rebuild_tenant(each, first=first, last=last)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from io import StringIO
-from typing import TYPE_CHECKING, Any, Final
+from argparse import ArgumentParser
+from typing import Any
+from uuid import UUID
 
-from django.core.management.base import BaseCommand, CommandError
-from rich.console import Console
+from django.core.management.base import CommandError
 from rich.table import Table
 
 from accounts.management.arguments import add_tenant
@@ -19,23 +19,17 @@ from analytics.advice.recommend import (
 )
 from analytics.advice.search import run_mining
 from analytics.advice.words import explain_nothing
+from analytics.management.printing import show_range
 from analytics.models import Mining, Recommendation
 from analytics.replay.words import describe_sample
-from tenantadmin.lib.core.errors import ApiError
+from logs.management.operators import OperatorCommand
 from tenantadmin.lib.core.formats import money_between, percent
 from tenantadmin.lib.core.rendering import dump_json
 from tenantadmin.lib.objectstore import default_store
 from tenantadmin.lib.terminal import visible
 
-if TYPE_CHECKING:
-    from argparse import ArgumentParser
-    from uuid import UUID
 
-#: The caller of the search. The command does not know who runs it.
-_OPERATOR: Final = "manage.py recommend"
-
-
-class Command(BaseCommand):
+class Command(OperatorCommand):
     help = "Searches for changes of a tenant's rules that would save warehouse time, and prints them."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -43,14 +37,11 @@ class Command(BaseCommand):
         parser.add_argument("--json", action="store_true", dest="as_json", help="print the answer of the API")
 
     def handle(self, *, tenant: UUID, as_json: bool, **_: Any) -> None:
-        try:
-            require_live_tenant(tenant)
-            queue_mining(tenant_id=tenant, actor=_OPERATOR)
-            # If a worker searches for the tenant already, wait for its result.
-            run_mining(default_store(), tenant_id=tenant, wait=True)
-            mining = Mining.objects.filter(pk=tenant).first()
-        except ApiError as error:
-            raise CommandError(visible(error.text)) from error
+        require_live_tenant(tenant)
+        queue_mining(tenant_id=tenant, actor=self.actor)
+        # If a worker searches for the tenant already, wait for its result.
+        run_mining(default_store(), tenant_id=tenant, wait=True)
+        mining = Mining.objects.filter(pk=tenant).first()
         if mining is None or mining.state != Mining.State.DONE:
             raise CommandError("The tenant was deleted." if mining is None else visible(mining.error))
         recommendations = list_recommendations(tenant_id=tenant)
@@ -81,11 +72,11 @@ class Command(BaseCommand):
             table.add_row(
                 row.kind,
                 visible(row.title),
-                _range(gain["hits"]),
-                _range({name: (value or 0) // 1000 for name, value in gain["savedMs"].items()}),
+                _change(gain["hits"]),
+                _change({name: (value or 0) // 1000 for name, value in gain["savedMs"].items()}),
                 percent(gain["savedMs"]["high"] / max(report["warehouseMs"], 1)),
-                _range(gain["risk"]),
-                _range({name: value // 1000 for name, value in gain["billedMs"].items()})
+                _change(gain["risk"]),
+                _change({name: value // 1000 for name, value in gain["billedMs"].items()})
                 if "billedMs" in gain
                 else "",
                 _money(gain.get("money")),
@@ -102,17 +93,13 @@ class Command(BaseCommand):
             )
         if sample := report.get("sample"):
             self.stdout.write(describe_sample(sample))
-        text = StringIO()
-        console = Console(file=text, highlight=False, markup=False, width=120)
-        console.print(table)
-        console.print(refused)
-        self.stdout.write(text.getvalue())
+        self.print_table(table, width=120)
+        self.print_table(refused, width=120)
 
 
 def _money(money: dict[str, str] | None) -> str:
     return money_between((money["low"], money["high"]), money["currency"]) if money else ""
 
 
-def _range(bounds: dict[str, Any]) -> str:
-    low, high = bounds["low"], bounds["high"]
-    return f"{low:+}" if low == high else f"{low:+}..{high:+}"
+def _change(bounds: dict[str, Any]) -> str:
+    return show_range(bounds, form="+")

@@ -2,39 +2,33 @@
 
 from __future__ import annotations
 
-from io import StringIO
+from argparse import ArgumentParser
+from datetime import date
 from json import loads
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+from uuid import UUID
 
-from django.core.management.base import BaseCommand, CommandError
-from rich.console import Console
+from django.core.management.base import CommandError
 from rich.table import Table
 
 from accounts.management.arguments import add_days, add_tenant
+from analytics.management.printing import show_bill, show_range
 from analytics.models import ReplayRun
 from analytics.replay.execution import run_next
 from analytics.replay.figures import bounds_of, count_requests
 from analytics.replay.runs import describe_replay, queue_replay
 from analytics.replay.words import describe_sample
+from logs.management.operators import OperatorCommand
 from rules.ruleset import read_ruleset
-from tenantadmin.lib.core.errors import ApiError
-from tenantadmin.lib.core.formats import money_between, percent
+from tenantadmin.lib.core.formats import percent
 from tenantadmin.lib.core.rendering import dump_json
 from tenantadmin.lib.database.connections import Busy
 from tenantadmin.lib.objectstore import default_store
 from tenantadmin.lib.terminal import visible
 
-if TYPE_CHECKING:
-    from argparse import ArgumentParser
-    from datetime import date
-    from uuid import UUID
 
-#: The caller of the run. The command does not know who runs it.
-_OPERATOR = "manage.py replay"
-
-
-class Command(BaseCommand):
+class Command(OperatorCommand):
     help = (
         "Replays a ruleset over a tenant's log and prints what it would have done, beside the current one. "
         "Without --rules and --seq: the current ruleset, which shows how well a replay agrees with the log."
@@ -73,14 +67,12 @@ class Command(BaseCommand):
                 warmup_days=warmup_days,
                 gateway={},
                 is_exact=exact,
-                actor=_OPERATOR,
+                actor=self.actor,
             )
             while run.state not in ReplayRun.FINISHED:
                 if not run_next(default_store(), tenant_id=tenant):
                     break
                 run.refresh_from_db()
-        except ApiError as error:
-            raise CommandError(visible(error.text)) from error
         except Busy as error:
             raise CommandError(
                 "A worker runs a replay of this tenant. Try again when it has ended."
@@ -105,9 +97,9 @@ class Command(BaseCommand):
         for rule in result["rules"]:
             table.add_row(visible(rule["ruleId"] or "(no rule)"), *_cells(rule, now.get(rule["ruleId"])))
         table.add_row("total", *_cells(result["total"], result["against"]["total"]))
-        self._write(table)
+        self.print_table(table)
         if billed := result.get("billed"):
-            self.stdout.write(f"Billed: {_billed(billed['total'])}; now: {_billed(billed['against'])}")
+            self.stdout.write(f"Billed: {show_bill(billed['total'])}; now: {show_bill(billed['against'])}")
         if sample := result.get("sample"):
             self.stdout.write(describe_sample(sample))
         if calibration["causes"]:
@@ -117,42 +109,24 @@ class Command(BaseCommand):
             causes.add_column("log entries", justify="right")
             for cause in calibration["causes"]:
                 causes.add_row(cause["logged"], cause["replayed"], cause["why"], str(cause["count"]))
-            self._write(causes)
+            self.print_table(causes)
         self.stdout.write(f"Caveats: {', '.join(result['caveats'])}")
-
-    def _write(self, table: Table) -> None:
-        text = StringIO()
-        Console(file=text, highlight=False, markup=False).print(table)
-        self.stdout.write(text.getvalue())
 
 
 def _cells(counts: dict[str, Any], now: dict[str, Any] | None) -> list[str]:
     return [
         str(count_requests(counts)),
-        _range(bounds_of(counts, "hits")),
-        "-" if now is None else _range(bounds_of(now, "hits")),
-        _range(bounds_of(counts, "misses")),
-        _range(_seconds(bounds_of(counts, "savedMs"))),
-        _range(_seconds(bounds_of(counts, "spentMs"))),
-        _range(bounds_of(counts, "risk")),
+        show_range(bounds_of(counts, "hits")),
+        "-" if now is None else show_range(bounds_of(now, "hits")),
+        show_range(bounds_of(counts, "misses")),
+        show_range(_seconds(bounds_of(counts, "savedMs"))),
+        show_range(_seconds(bounds_of(counts, "spentMs"))),
+        show_range(bounds_of(counts, "risk")),
     ]
 
 
 def _seconds(bounds: dict[str, Any]) -> dict[str, Any]:
     return {name: (value or 0) // 1000 for name, value in bounds.items()}
-
-
-def _billed(billed: dict[str, Any]) -> str:
-    """Return hours, and money if a price is known."""
-    hours = _range({name: round(value / 3_600_000, 1) for name, value in billed["billedMs"].items()})
-    money = billed["money"]
-    cost = money and money_between((money["low"], money["high"]), money["currency"])
-    return f"{hours} h, {cost}" if cost else f"{hours} h"
-
-
-def _range(bounds: dict[str, Any]) -> str:
-    low, high = bounds["low"], bounds["high"]
-    return str(low) if low == high else f"{low}..{high}"
 
 
 def _read_rules(path: Path | None) -> object:

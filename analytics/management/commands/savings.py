@@ -3,35 +3,26 @@
 from __future__ import annotations
 
 import json
-from io import StringIO
-from typing import TYPE_CHECKING, Any, Final
+from argparse import ArgumentParser
+from datetime import date
+from typing import Any, Final
+from uuid import UUID
 
-from django.core.management.base import BaseCommand, CommandError
-from rich.console import Console
 from rich.table import Table
 
 from accounts.management.arguments import add_days, add_tenant
 from accounts.tenants.listing import require_live_tenant
 from analytics.reports.savings import STEPS, Step, find_source, read_savings
-from logs.audit import Reader
 from logs.layout import HOUR_MS
-from tenantadmin.lib.core.errors import ApiError
+from logs.management.operators import OperatorCommand
 from tenantadmin.lib.core.formats import percent
 from tenantadmin.lib.objectstore import default_store
 from tenantadmin.lib.terminal import visible
 
-if TYPE_CHECKING:
-    from argparse import ArgumentParser
-    from datetime import date
-    from uuid import UUID
-
-
-#: The reader in the audit. The command does not know who runs it.
-_OPERATOR: Final = Reader(email="manage.py savings", address="")
 _PARTS: Final = ("withCache", "without", "saved")
 
 
-class Command(BaseCommand):
+class Command(OperatorCommand):
     help = (
         "Prints the time that the warehouse is billed for with the cache and without it, beside the time "
         "that statements run, and what each rule saves."
@@ -44,12 +35,9 @@ class Command(BaseCommand):
         parser.add_argument("--json", action="store_true", dest="as_json", help="print the answer of the API")
 
     def handle(self, *, tenant: UUID, first: date, last: date, step: Step, as_json: bool, **_: Any) -> None:
-        try:
-            require_live_tenant(tenant)
-            source = find_source(tenant=tenant, first=first, last=last, step=step)
-            body = read_savings(default_store(), source, reader=_OPERATOR)[1]
-        except ApiError as error:
-            raise CommandError(visible(error.text)) from error
+        require_live_tenant(tenant)
+        source = find_source(tenant=tenant, first=first, last=last, step=step)
+        body = read_savings(default_store(), source, reader=self.reader)[1]
         if as_json:
             self.stdout.write(body.decode())
         else:
@@ -64,7 +52,7 @@ class Command(BaseCommand):
         for row in savings[f"{step}s"]:
             table.add_row(row[step], *_cells(row))
         table.add_row("total", *_cells(savings["total"]))
-        self._write(table)
+        self.print_table(table)
         rules = Table(title="How much more would be billed without a rule. These do not add up to the total")
         rules.add_column("rule")
         for name in ("hits", "billed h", "busy h", currency):
@@ -73,18 +61,13 @@ class Command(BaseCommand):
             hours = [_hours(rule[name]) for name in ("marginalMs", "busyMs")]
             rule_id = visible(rule["ruleId"] or "(no rule)")
             rules.add_row(rule_id, str(rule["hits"]), *hours, rule["money"] or "-")
-        self._write(rules)
+        self.print_table(rules)
         if savings["unmeasured"]:
             share = percent(savings["unmeasuredShare"])
             self.stdout.write(
                 f"Log entries whose time is unknown are not counted: {savings['unmeasured']} ({share})"
             )
         self.stdout.write(f"Caveats: {', '.join(savings['caveats'])}")
-
-    def _write(self, table: Table) -> None:
-        text = StringIO()
-        Console(file=text, highlight=False, markup=False).print(table)
-        self.stdout.write(text.getvalue())
 
 
 def _cells(row: dict[str, Any]) -> list[str]:

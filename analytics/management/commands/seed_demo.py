@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
+from argparse import ArgumentParser
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from analytics.demo.logs import DemoDataError, read_demo
 from analytics.demo.profile import PROFILE_DAYS
 from analytics.demo.seed import DemoUsersMissing, Step, continue_demo, demo_file, seed_demo
+from analytics.management.printing import progress_bar
 from tenantadmin.lib.core.errors import ApiError
 from tenantadmin.lib.objectstore import StoreError, default_store
-
-if TYPE_CHECKING:
-    from argparse import ArgumentParser
-    from collections.abc import Iterator
 
 
 class Command(BaseCommand):
@@ -38,17 +35,10 @@ class Command(BaseCommand):
         )
 
     def handle(self, *, later: bool = False, **_options: Any) -> None:
-        console = Console(stderr=True, highlight=False)
-        columns = (
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-        )
         entries = 0
         try:
             demo = read_demo()
-            with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
+            with progress_bar(only_on_terminal=True) as progress:
                 task = progress.add_task("Demo logs", total=PROFILE_DAYS * len(demo.profiles), visible=False)
                 store, today = default_store(), datetime.now(UTC).date()
                 steps: Iterator[Step] = seed_demo(store, demo, today=today)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from argparse import ArgumentParser
+from typing import Any
+from uuid import UUID
 
 from django.core.management.base import BaseCommand
 from django.db import transaction
@@ -10,10 +12,6 @@ from django.db import transaction
 from accounts.management.arguments import tenant_id
 from analytics.models import DayRollup, TenantHealth
 from analytics.numbers.state import update_health
-
-if TYPE_CHECKING:
-    from argparse import ArgumentParser
-    from uuid import UUID
 
 
 class Command(BaseCommand):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from argparse import ArgumentParser
+from typing import Any, Final
+from uuid import UUID
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
 from accounts.management.arguments import add_tenant
 from analytics.published.verify import (
@@ -16,22 +18,16 @@ from analytics.published.verify import (
     stored_keys,
     verify_document,
 )
-from logs.audit import Reader
+from logs.management.operators import OperatorCommand
 from tenantadmin.lib.core.errors import ApiError
 from tenantadmin.lib.objectstore import default_store
 from tenantadmin.lib.terminal import visible
 
-if TYPE_CHECKING:
-    from argparse import ArgumentParser
-    from uuid import UUID
-
-#: The reader in the audit. The command does not know who runs it.
-_OPERATOR: Final = Reader(email="manage.py verify", address="")
 #: The most differences of one document that are printed.
 _SHOWN: Final = 20
 
 
-class Command(BaseCommand):
+class Command(OperatorCommand):
     help = (
         "Compares documents with the published queries over the log, value by value. Ends with status 1 if "
         "one differs or cannot be compared. Without --period: all stored documents of the tenant, and the "
@@ -70,7 +66,7 @@ class Command(BaseCommand):
         """Print the result for one document. Return True if it agrees with the log."""
         name = visible(" ".join(filter(None, (key.kind, key.period, key.user))))
         try:
-            found = verify_document(default_store(), key=key, reader=_OPERATOR)
+            found = verify_document(default_store(), key=key, reader=self.reader)
         except ApiError as error:
             self.stdout.write(f"{name}: {visible(error.text)}")
             return False

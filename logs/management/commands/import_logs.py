@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from argparse import ArgumentParser
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+from uuid import UUID
 
 from django.core.management.base import BaseCommand, CommandError
 from rich.console import Console
@@ -13,10 +15,6 @@ from accounts.management.arguments import tenant_id
 from logs.importing import BadTree, find_log_files, import_files
 from tenantadmin.lib.objectstore import StoreError, default_store
 from tenantadmin.lib.terminal import visible
-
-if TYPE_CHECKING:
-    from argparse import ArgumentParser
-    from uuid import UUID
 
 
 class Command(BaseCommand):

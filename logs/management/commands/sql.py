@@ -1,31 +1,27 @@
 from __future__ import annotations
 
+from argparse import ArgumentParser
+from collections.abc import Iterator, Sequence
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final
+from uuid import UUID
 
-from django.core.management.base import BaseCommand, CommandError
 from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from accounts.management.arguments import add_tenant
-from logs.audit import Reader
+from logs.management.operators import OperatorCommand
 from logs.queries import run_query
 from logs.sql.results import as_text, csv_pieces, json_values, ndjson_pieces
-from tenantadmin.lib.core.errors import ApiError
 from tenantadmin.lib.objectstore import default_store
 from tenantadmin.lib.terminal import visible
 
 if TYPE_CHECKING:
-    from argparse import ArgumentParser
-    from collections.abc import Iterator, Sequence
-    from uuid import UUID
-
     from logs.sql.protocol import QueryResult
 
 _NULL: Final = ("NULL", "dim")
-
 
 #: Width of a table's column besides its text: a line, and a space on either side.
 _COLUMN_BORDER: Final = 3
@@ -76,14 +72,10 @@ def _blocks(names: Sequence[str], cells: Sequence[Sequence[tuple[str, str]]]) ->
         yield Text("\n").join([Text(f"── record {number}", "dim"), *lines])
 
 
-#: The reader in the audit: the command does not know its user.
-_OPERATOR = Reader(email="manage.py sql", address="")
-
-
 _WRITERS: Final = {"csv": csv_pieces, "ndjson": ndjson_pieces}
 
 
-class Command(BaseCommand):
+class Command(OperatorCommand):
     help = "Runs one SELECT over a tenant's proxy_logs, with the limits of the API, and prints the rows."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -97,10 +89,7 @@ class Command(BaseCommand):
         )
 
     def handle(self, *, statement: str, tenant: UUID, format: str, **_: Any) -> None:  # noqa: A002 - the option
-        try:
-            result = run_query(default_store(), tenant=tenant, statement=statement, reader=_OPERATOR)
-        except ApiError as error:
-            raise CommandError(visible(error.text)) from error
+        result = run_query(default_store(), tenant=tenant, statement=statement, reader=self.reader)
         console = Console(highlight=False)
         rows = "1 row" if result.row_count == 1 else f"{result.row_count} rows"
         truncated = ", truncated at the limit" if result.truncated else ""

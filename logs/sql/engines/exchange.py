@@ -7,6 +7,7 @@ import logging
 import re
 import select
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -18,8 +19,6 @@ from logs.sql.collecting import as_integers, empty_batch, with_plain_booleans
 from logs.sql.protocol import EngineUnavailable, QueryCancelled, QueryFailed, QueryTimeout, ResultColumn
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from logs.sql.engines.pool import QueryPriority, QueryProcess
     from logs.sql.protocol import Cancellation, Limits, LogSource
 

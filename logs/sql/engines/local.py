@@ -14,6 +14,7 @@ import os
 import threading
 import time
 from collections import Counter, deque
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
@@ -44,8 +45,6 @@ from logs.sql.protocol import (
 from logs.sql.refusals import Refusal, with_position
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from logs.sql.options import SqlOptions
     from logs.sql.protocol import Cancellation
 
@@ -79,13 +78,10 @@ class FairSemaphore:
         queue: how many more may wait. One tenant may have half of them, rounded up.
     """
 
-    def __init__(
-        self, *, slots: int, per_tenant: int, queue: int, clock: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, *, slots: int, per_tenant: int, queue: int) -> None:
         self._slots = slots
         self._per_tenant = per_tenant
         self._queue = queue
-        self._clock = clock
         self._changed = threading.Condition()
         self._holding: Counter[str] = Counter()
         self._waiting: dict[str, deque[int]] = {}
@@ -135,7 +131,7 @@ class FairSemaphore:
                 if is_cancelled and is_cancelled():
                     self._remove_waiting(tenant, ticket)
                     raise QueryCancelled
-                left = deadline - self._clock()
+                left = deadline - time.monotonic()
                 if left <= 0:
                     self._remove_waiting(tenant, ticket)
                     raise SlotTimeout

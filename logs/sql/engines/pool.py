@@ -21,6 +21,7 @@ import threading
 import time
 import weakref
 from collections import deque
+from collections.abc import Callable, Hashable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,8 +30,6 @@ from typing import TYPE_CHECKING, Final, Protocol
 from logs.sql.options import LeaseOptions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable
-
     from logs.sql.protocol import LogSource
     from logs.sql.wire import ProcessLimits
 
@@ -97,19 +96,14 @@ class QueryProcess:
 #: tenant's long queries. Last, it leaves that queue, and all other queries run before it.
 _LOW_PRIORITY_SECONDS: Final = 0.15
 
-
 _QUEUE_SECONDS: Final = 0.5
 
-
 _LOWEST_PRIORITY_SECONDS: Final = 6.0
-
 
 #: The ``nice`` values of a query that is no longer short, and of one that has left the queue.
 _LOW: Final = 10
 
-
 _LOWEST: Final = 19
-
 
 #: Minimum seconds between two updates.
 _UPDATE_SECONDS: Final = 0.02
@@ -318,12 +312,10 @@ class Leases:
 #: The folder of this project's packages.
 _ROOT: Final = str(Path(__file__).resolve().parents[3])
 
-
 #: The program of the fork server. It runs with `-I`, which ignores the environment and working directory.
 _PROGRAM: Final = (
     "import sys; sys.path.insert(0, {root!r}); from logs.sql.forkserver import main; main({control})"
 )
-
 
 _ENVIRONMENT: Final = {
     "LANG": "C.UTF-8",
@@ -334,9 +326,7 @@ _ENVIRONMENT: Final = {
     "OMP_NUM_THREADS": "1",
 }
 
-
 _START_SECONDS: Final = 30
-
 
 #: How long a process may take to end after it has closed its socket.
 _END_SECONDS: Final = 1.0

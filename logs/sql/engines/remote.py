@@ -13,6 +13,7 @@ import json
 import logging
 import select
 import time
+from collections.abc import Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -40,8 +41,6 @@ from logs.sql.refusals import Refusal, with_position
 from tenantadmin.lib.core.request_context import REQUEST_ID_HEADER, current_request_id
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from urllib3 import HTTPResponse
 
     from logs.sql.protocol import Cancellation, Limits, LogSource
@@ -49,19 +48,15 @@ if TYPE_CHECKING:
 
 PATH: Final = "/execute"
 
-
 RESULT_TYPE: Final = "application/vnd.apache.arrow.stream"
-
 
 #: The key of a result's description in the metadata of the Arrow schema.
 _DESCRIPTION: Final = b"tenantadmin.result"
-
 
 #: The errors for the author of a query, with their statuses. All others are faults of the service.
 _QUERY_ERRORS: Final[Mapping[str, type[ApiError]]] = {
     error.code: error for error in (QueryRejected, QueryFailed, QueryTimeout, QueryInterrupted)
 }
-
 
 ERROR_STATUSES: Final = frozenset(error.status for error in _QUERY_ERRORS.values())
 
@@ -158,26 +153,20 @@ def decode_error(body: bytes) -> ApiError:
 
 logger = logging.getLogger(__name__)
 
-
 #: Seconds to wait for a connection. The service accepts connections even if all of its slots are taken.
 _CONNECT_SECONDS: Final = 2.0
-
 
 #: Seconds after the deadline at which this engine gives up, in case the service does not answer.
 _GRACE_SECONDS: Final = 2.0
 
-
 #: Attempts to connect, with pauses of 0.2 and 0.4 seconds: enough while the service restarts.
 _CONNECT_ATTEMPTS: Final = 3
-
 
 #: If a request fails sooner, the service had already closed the kept-alive connection.
 _STALE_CONNECTION_SECONDS: Final = 0.1
 
-
 #: How many bytes the Arrow stream of a result may exceed ``max_bytes``.
 _FRAMING_BYTES: Final = 8 << 20
-
 
 #: Cancels the query of this thread. urllib3 has no other way to pass it to the connection.
 _cancellation: ContextVar[Cancellation | None] = ContextVar("cancellation", default=None)

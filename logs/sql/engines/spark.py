@@ -10,6 +10,7 @@ import logging
 import re
 import threading
 import time
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -31,25 +32,19 @@ from logs.sql.protocol import (
 from logs.sql.view import LOG_VIEW
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from logs.sql.engines.translation import SparkStatement
     from logs.sql.protocol import Cancellation, Limits, LogSource
 
 logger = logging.getLogger(__name__)
 
-
 #: Days times relations of a statement. Spark plans a union of the days for each relation, and cannot be
 #: interrupted while it plans.
 MAX_DAY_READS: Final = 400
 
-
 #: Spark takes other characters of a path for a pattern or a separator.
 _PLAIN_PATH: Final = re.compile(r"[A-Za-z0-9_./:=-]+")
 
-
 _SCHEMA: Final = ", ".join(f"`{column.name}` {SPARK_TYPES[column.type.value]}" for column in columns.COLUMNS)
-
 
 _SETTINGS: Final = {
     "spark.sql.ansi.enabled": "true",
@@ -57,10 +52,8 @@ _SETTINGS: Final = {
     "spark.sql.caseSensitive": "false",
 }
 
-
 #: Seconds between checks of the deadline and of the cancellation.
 _LOOK_SECONDS: Final = 0.02
-
 
 #: Errors in the values of a query, which its author can correct.
 _VALUE_ERRORS: Final = (

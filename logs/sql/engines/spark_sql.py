@@ -7,8 +7,9 @@ DuckDB's types, because most differences come from implicit casts.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from logs import columns
 from logs.sql.engines.spark_values import (
@@ -26,15 +27,10 @@ from logs.sql.engines.spark_values import (
 )
 from logs.sql.view import LOG_VIEW, fold
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
 #: Spark's planning cannot be interrupted. These limits keep it short.
 MAX_RELATIONS: Final = 8
 
-
 MAX_RECORDS: Final = 2_000
-
 
 MAX_DEPTH: Final = 60
 

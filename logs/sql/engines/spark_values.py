@@ -6,13 +6,11 @@ Imports no Django.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from logs.sql.view import fold
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
 
 
 class NoTranslation(Exception):
@@ -94,16 +92,13 @@ class Scope:
 
 DIRECTIONS: Final = {"ORDER_DEFAULT": "ASC", "ASCENDING": "ASC", "DESCENDING": "DESC"}
 
-
 NULL_ORDERS: Final = {
     "ORDER_DEFAULT": " NULLS LAST",
     "NULLS LAST": " NULLS LAST",
     "NULLS FIRST": " NULLS FIRST",
 }
 
-
 _INTEGERS: Final = ("INTEGER", "BIGINT", "HUGEINT")
-
 
 SPARK_TYPES: Final[Mapping[str, str]] = {
     "BOOLEAN": "BOOLEAN",
@@ -113,7 +108,6 @@ SPARK_TYPES: Final[Mapping[str, str]] = {
     "DOUBLE": "DOUBLE",
     "VARCHAR": "STRING",
 }
-
 
 _COMPARISONS: Final[Mapping[str, str]] = {
     "COMPARE_EQUAL": "=",
@@ -125,12 +119,9 @@ _COMPARISONS: Final[Mapping[str, str]] = {
     "COMPARE_NOT_DISTINCT_FROM": "<=>",
 }
 
-
 _AGGREGATES: Final = frozenset({"count_star", "count", "sum", "min", "max"})
 
-
 _RANKS: Final = frozenset({"row_number", "rank", "dense_rank"})
-
 
 _TEXT_TESTS: Final[Mapping[str, str]] = {
     "contains": "contains",
@@ -141,10 +132,8 @@ _TEXT_TESTS: Final[Mapping[str, str]] = {
     "suffix": "endswith",
 }
 
-
 #: Text that a literal of Spark does not change: ``$`` would be a variable, a backslash an escape.
 _PLAIN_TEXT: Final = re.compile(r"[A-Za-z0-9 _.,:;/%*?=<>()\[\]{}@#!+\"&|-]*")
-
 
 _MAX_LIMIT: Final = 2**31 - 1
 

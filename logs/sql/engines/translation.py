@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,8 +11,6 @@ from logs.sql.engines.spark_values import NoTranslation
 from logs.sql.refusals import character_offset
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     import pyarrow as pa
 
     from logs.sql.protocol import ResultColumn

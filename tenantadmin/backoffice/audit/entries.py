@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import datetime as dt
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Final
+from uuid import UUID
 
 from accounts.models.events import EventKind
 from accounts.models.history import RevisionKind
@@ -12,10 +15,6 @@ from logs.audit import REQUEST_KEY, REQUESTS_KEY
 from tenantadmin.lib.core import formats
 
 if TYPE_CHECKING:
-    import datetime as dt
-    from collections.abc import Callable, Mapping
-    from uuid import UUID
-
     from accounts.models import Event, Revision
     from logs.models import LogRead
 
@@ -73,40 +72,6 @@ _EVENT_TITLES: Final = {
     "staff": "Acts of staff",
     "other-events": "Domains, alerts, saved SQL, terms",
 }
-#: Kinds whose name is not in the words of the pages.
-_WORDS: Final = {
-    EventKind.SIGN_IN_SUCCEEDED: "Signed in",
-    EventKind.TOKEN_MINTED: "Token for requests issued",
-    EventKind.TOKEN_REFUSED: "Token for requests refused",
-    EventKind.PAT_ROTATED: "Access token renewed",
-    EventKind.SECOND_FACTOR_RESET: "Second factor reset by staff",
-    EventKind.IDENTITY_LINKED: "Identity provider linked",
-    EventKind.IDENTITY_UNLINKED: "Identity provider unlinked",
-    EventKind.USER_CHANGED: "Name of a user changed",
-    EventKind.MEMBERSHIP_ADDED: "Member added",
-    EventKind.MEMBERSHIP_CHANGED: "Role of a member changed",
-    EventKind.MEMBERSHIP_REMOVED: "Member removed",
-    EventKind.ACCESS_REQUESTED: "Access for staff requested",
-    EventKind.ACCESS_APPROVED: "Access for staff approved",
-    EventKind.ACCESS_DECLINED: "Access for staff declined",
-    EventKind.ACCESS_WITHDRAWN: "Request for access withdrawn",
-    EventKind.GRANT_CREATED: "Permissions given",
-    EventKind.GRANT_REVOKED: "Permissions revoked",
-    EventKind.DOMAIN_ADDED: "Domain registered",
-    EventKind.DIGEST_MAIL_CHANGED: "Digest mails changed",
-    EventKind.PER_USER_TABLES_REMOVED: "Tables no longer listed as per user",
-    EventKind.RECOMMENDATIONS_REQUESTED: "Search for recommendations begun",
-    EventKind.QUERY_SAVED: "SQL saved",
-    EventKind.QUERY_DELETED: "Saved SQL deleted",
-}
-
-
-def _title(kind: EventKind) -> str:
-    """Return the name of a kind of event in the words of the pages: "Draft of rules changed"."""
-    words = kind.replace("pat.", "access token.").replace("draft.", "draft of rules.")
-    words = words.replace("sign-in.", "sign-in ").replace("second-factor", "second factor")
-    return _WORDS.get(kind) or words.replace(".", " ").replace("link-req", "link req").capitalize()
-
 
 #: Choices of the filter by kind: value and title, in groups. A group of one kind has one choice.
 KIND_CHOICES: Final = (
@@ -117,7 +82,7 @@ KIND_CHOICES: Final = (
             title,
             (
                 (group, f"{title}: all" if len(kinds) > 1 else title),
-                *((kind.value, _title(kind)) for kind in kinds if len(kinds) > 1),
+                *((kind.value, kind.label) for kind in kinds if len(kinds) > 1),
             ),
         )
         for (group, title), kinds in zip(_EVENT_TITLES.items(), EVENT_GROUPS.values(), strict=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
@@ -43,8 +44,6 @@ from tenantadmin.lib.core.timestamps import now
 from tenantadmin.lib.http.streaming import stream_csv
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-
     from django.http import HttpRequest, HttpResponse, QueryDict
     from django.http.response import HttpResponseBase
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 import heapq
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -31,8 +32,6 @@ from tenantadmin.lib.core.timestamps import now
 from tenantadmin.lib.database.plans import first_of_each, merge_first
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-
     from django.db.models import QuerySet
     from django.http import QueryDict
 

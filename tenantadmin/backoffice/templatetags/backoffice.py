@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import re
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from django import template
@@ -13,9 +15,6 @@ from tenantadmin.lib.core import formats, queues
 from tenantadmin.lib.http.formats import ago, moment, with_moments
 
 if TYPE_CHECKING:
-    import datetime as dt
-    from collections.abc import Mapping
-
     from django.db.models import Model
 
     from tenantadmin.lib.core.errors import ApiError

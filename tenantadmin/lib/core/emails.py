@@ -27,9 +27,7 @@ def is_line(text: str) -> bool:
 #: Characters (contract: Limits).
 MAX_EMAIL_LENGTH: Final = 320
 
-
 _MALFORMED: Final = "Give an email address like ada@example.org."
-
 
 _validate = EmailValidator()
 
@@ -83,10 +81,8 @@ def _normalize_domain(domain: str) -> str:
 #: An address of the web, with or without its scheme. Mail programs make links of both.
 _WEB_ADDRESS: Final = re.compile(r"(?i)\b(?:[a-z][a-z0-9+.-]{1,20}:/{1,3}|www\.)\S*")
 
-
 #: The last dots of what may be a host: the name after them has no digits.
 _HOST_DOT: Final = re.compile(r"(?<=[^\W_])[.。．｡](?=[^\W\d_]{2,})")
-
 
 _QUOTES: Final = str.maketrans(dict.fromkeys('“”„‟"«»', "'"))
 

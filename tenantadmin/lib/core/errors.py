@@ -5,15 +5,13 @@ Any layer may raise an `ApiError`. This module needs neither Django nor DRF.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, ClassVar, Self
 
 from msgspec import Meta
 
 from tenantadmin.lib.core.request_context import current_request_id
 from tenantadmin.lib.core.structs import JsonStruct, example, schema_ref
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 
 class Detail(JsonStruct, kw_only=False):

@@ -7,12 +7,10 @@ functions for browsers; `tests/formats.json` holds both to the same texts.
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Callable, Iterable, Mapping
 from decimal import ROUND_HALF_UP, Decimal
 from itertools import dropwhile, pairwise
-from typing import TYPE_CHECKING, Any, Final
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
 
 #: Shown for a value that is missing.
 NONE: Final = "–"

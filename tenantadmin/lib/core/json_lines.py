@@ -7,10 +7,8 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Final, NoReturn
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from collections.abc import Iterator
+from typing import Final, NoReturn
 
 # A text without its last quote ends with its line. White space that JSON does not have, such as the no-break
 # spaces of a copied text, is a word that is no value.

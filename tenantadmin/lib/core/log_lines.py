@@ -5,17 +5,15 @@ Each line has the id of the request or task and, as far as they are known, its u
 
 from __future__ import annotations
 
+import logging
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from pythonjsonlogger.core import RESERVED_ATTRS
 from pythonjsonlogger.json import JsonFormatter
 
 from tenantadmin.lib.core.request_context import current_description, current_request_id
 from tenantadmin.lib.core.timestamps import format_timestamp
-
-if TYPE_CHECKING:
-    import logging
 
 #: Left out: Django's `request` has the query string with one-time tokens, Celery's `data` a task's arguments.
 _LEFT_OUT: Final = ("request", "request_id", "data")
@@ -45,7 +43,7 @@ def logging_config(*, level: int, is_json: bool) -> dict[str, Any]:
         "disable_existing_loggers": False,
         "filters": {
             "request_id": {"()": "tenantadmin.lib.core.request_context.RequestIdFilter"},
-            "no_outage_traceback": {"()": "tenantadmin.lib.database.outages.NoOutageTraceback"},
+            "no_outage_traceback": {"()": "tenantadmin.lib.database.connections.NoOutageTraceback"},
         },
         "formatters": {
             "json": {"()": "tenantadmin.lib.core.log_lines.JsonLine"},

@@ -11,13 +11,14 @@ import re
 import socket
 import ssl
 import threading
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from functools import cache
 from http.client import HTTPException
 from time import monotonic
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, TypeAlias
 from urllib.parse import SplitResult, urlsplit
 
 from urllib3.connection import HTTPSConnection
@@ -25,9 +26,6 @@ from urllib3.exceptions import HTTPError
 from urllib3.util.connection import create_connection
 
 from tenantadmin.lib.core.timestamps import now
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 _Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
 _Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from time import monotonic
-from typing import TYPE_CHECKING, Final, Generic, TypeVar
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+from typing import Final, Generic, TypeVar
 
 logger = logging.getLogger(__name__)
 

@@ -21,7 +21,6 @@ REPLAYS: Final = "replays"
 
 QUEUES: Final = (DEFAULT, FINDING, BUILDING, CLEANING, REPLAYS)
 
-
 #: A running worker answers a call within a few milliseconds.
 _WORKER_SECONDS: Final = 0.5
 

@@ -33,7 +33,6 @@ def _as_text(value: object) -> str:
 #: The end of an entity tag that a proxy has changed.
 _COMPRESSED: Final = re.compile(r'(?:--?|;)(?:gzip|br|zstd|deflate)"$')
 
-
 _encode = msgspec.json.Encoder(enc_hook=_as_text).encode
 
 
@@ -66,7 +65,6 @@ def strong_etag(*parts: object) -> str:
 
 
 _UNSTORABLE: Final = re.compile("[\0\ud800-\udfff]")
-
 
 _REPLACEMENT: Final = "\ufffd"
 

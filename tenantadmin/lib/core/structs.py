@@ -5,16 +5,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TypeAlias, dataclass_transform
+from typing import Annotated, Any, ClassVar, Self, TypeAlias, dataclass_transform
 
 import msgspec
 from msgspec import Meta
 
 from tenantadmin.lib.core.timestamps import format_timestamp
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 
 class _KeywordsOnly(msgspec.StructMeta):
@@ -69,9 +67,9 @@ def one_of(values: Iterable[str]) -> Meta:
     return Meta(extra_json_schema={"enum": list(values), "type": "string"})
 
 
-def free_form(description: str | None = None) -> Meta:
+def free_form() -> Meta:
     """Describe a field as an object of any members."""
-    return Meta(description=description, extra_json_schema={"type": "object", "additionalProperties": {}})
+    return Meta(extra_json_schema={"type": "object", "additionalProperties": {}})
 
 
 def example(value: Any) -> Meta:

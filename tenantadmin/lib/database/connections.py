@@ -1,14 +1,18 @@
-"""Connections: time limits, repetition after a migration, advisory locks, databases without migrations."""
+"""Connections: time limits, repetition after a migration, advisory locks, servers that are away."""
 
 from __future__ import annotations
 
 import hashlib
-from contextlib import contextmanager
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
+from uuid import UUID
 
 import psycopg
-from django.db import ProgrammingError, connection
+import redis
+from django.db import InterfaceError, OperationalError, ProgrammingError, connection
 from django.db.backends.signals import connection_created
 from django.db.migrations.executor import MigrationExecutor
 from psycopg.errors import UndefinedTable
@@ -16,14 +20,12 @@ from psycopg.errors import UndefinedTable
 from tenantadmin.lib.database.plans import retry_after_migration
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from contextlib import AbstractContextManager
-    from uuid import UUID
-
     from django.db.backends.base.base import BaseDatabaseWrapper
 
 #: How much longer this process waits than the server should take.
 _GRACE_SECONDS: Final = 2.0
+#: SQLSTATEs of a server that ends, starts or has no connection left: the classes 08 and 57P, and 53300.
+_AWAY: Final = ("08", "57P", "53300")
 
 
 def limit_connections(*, statement_seconds: float, idle_transaction_seconds: float) -> None:
@@ -126,3 +128,37 @@ def is_missing_migrations(error: ProgrammingError) -> bool:
         return False
     executor = MigrationExecutor(connection)
     return bool(executor.migration_plan(executor.loader.graph.leaf_nodes()))
+
+
+def is_database_away(error: BaseException | None) -> bool:
+    """Return True if PostgreSQL could not be reached, or ended the connection.
+
+    An error of a statement, such as a deadlock or one that took too long, has an SQLSTATE of its own.
+    """
+    if not isinstance(error, OperationalError | InterfaceError):
+        return False
+    state = getattr(error.__cause__, "sqlstate", None)
+    return state is None or state.startswith(_AWAY)
+
+
+def is_redis_away(error: BaseException | None) -> bool:
+    """Return True if Redis could not be reached, as Redis' client, kombu or limits say."""
+    while error is not None and not isinstance(error, redis.ConnectionError | redis.TimeoutError):
+        error = error.__cause__
+    return error is not None
+
+
+class NoOutageTraceback(logging.Filter):
+    """Leaves out the traceback of an outage. It shows where a server was missed, and never why."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        error = record.exc_info[1] if record.exc_info else None
+        if is_database_away(error) or is_redis_away(error) or _is_of_broker(record.name, error):
+            record.msg, record.args = f"{record.getMessage()}: {' '.join(str(error).split())}", ()
+            record.exc_info = None
+        return True
+
+
+def _is_of_broker(logger: str, error: BaseException | None) -> bool:
+    """Return True if Celery says what Redis refused, such as a write while it has no memory left."""
+    return logger.startswith("celery") and type(error).__module__.partition(".")[0] in {"redis", "kombu"}

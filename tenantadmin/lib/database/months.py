@@ -8,6 +8,7 @@ keys. In the database the key is ``(id, at)``: it must contain the column by whi
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import psycopg
@@ -19,8 +20,6 @@ from django.db.migrations.operations.base import Operation
 from tenantadmin.lib.core.timestamps import now
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from django.db.backends.base.schema import BaseDatabaseSchemaEditor
     from django.db.migrations.state import ProjectState
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -13,14 +14,11 @@ from django.db.models import Model
 from django.db.models.expressions import RawSQL
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from django.db.models import QuerySet
     from django.db.models.query import RawQuerySet
 
     #: SQL and its parameters.
     Sql = tuple[str, tuple[Any, ...]]
-    from collections.abc import Callable, Iterator
 
 Row = TypeVar("Row", bound=Model)
 

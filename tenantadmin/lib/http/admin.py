@@ -72,12 +72,22 @@ class ReadOnlyAdmin(_ModelAdmin):
     media = forms.Media(js=[_ACTIONS])
 
     list_fullwidth = True
+    #: What a page shows in place of a field, by its name.
+    shown: ClassVar[Mapping[str, Shown]] = {}
+    #: The name of the URL of the page that staff have for a row, to which the list then links.
+    page: ClassVar[str] = ""
+    #: The query of the list of revisions for those of a row, whose key is ``{}``.
+    revisions: ClassVar[str] = ""
 
     @cached_property
     def _shown(self) -> list[Shown]:
         options = self.model._meta
         fields = (*options.concrete_fields, *options.many_to_many)
-        return [self.shown_as(field) for field in fields if field.name not in (self.exclude or ())]
+        return [
+            self.shown.get(field.name) or self.shown_as(field)
+            for field in fields
+            if field.name not in (self.exclude or ())
+        ]
 
     def shown_as(self, field: models.Field[Any, Any]) -> Shown:
         """Return how a page shows ``field``: as Django does, in words, or JSON indented."""
@@ -110,13 +120,9 @@ class ReadOnlyAdmin(_ModelAdmin):
     def prepare(self, rows: Sequence[Any]) -> None:
         """Read in one query what is shown with ``rows``: the rows of a list, or the one row of a page."""
 
-    def page_address(self, obj: Any) -> str:  # noqa: ARG002
+    def page_address(self, obj: Any) -> str:
         """Return the address to which the list links for ``obj``. Empty: the page of the row."""
-        return ""
-
-    def revisions_address(self, obj: Any) -> str:  # noqa: ARG002
-        """Return the address of the revisions of ``obj``, or an empty text if it has none."""
-        return ""
+        return reverse(self.page, args=[obj.pk]) if self.page else ""
 
     def staff_posts(self, request: HttpRequest, obj: Any) -> Sequence[tuple[str, str]]:  # noqa: ARG002
         """Return what the page of ``obj`` offers before its actions: words, and the address to post to."""
@@ -194,7 +200,7 @@ class ReadOnlyAdmin(_ModelAdmin):
     ) -> HttpResponse:
         context["title"] = f"{capfirst(self.opts.verbose_name)}: {context['original']}"
         context["page_address"] = self.page_address(context["original"])
-        context["revisions_address"] = self.revisions_address(context["original"])
+        context["revisions"] = self.revisions.format(context["original"].pk)
         titles = dict(self.get_action_choices(request))
         context["staff_actions"] = [
             (name, titles[name])

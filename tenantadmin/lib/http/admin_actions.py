@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,8 +20,6 @@ from tenantadmin.lib.core.request_context import MAX_REASON, REASON_HELP, acting
 from tenantadmin.lib.http.formats import with_moments
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from django.db.models import QuerySet
     from django.http import HttpRequest, HttpResponse
 
@@ -48,18 +47,22 @@ class ConfirmedAction:
 
     Attributes:
         effect: what the action does to each row.
-        refusal: returns why a row is refused, or an empty text. A refused row's page does not offer it.
+        refusal: returns why a row is refused, or an empty text. A refused row's page does not offer it, and
+            it is asked again about the newest row before the action.
         warn: returns warnings about a row.
+        lock: locks what `refusal` reads, until the transaction ends.
         do: performs the action on a row or raises `ApiError`, in a transaction that also records it.
+            Returns False if somebody else was faster, so that nothing was left to do.
     """
 
     name: str
     title: str
     done: str
     effect: str
-    do: Callable[[HttpRequest, Any], None]
+    do: Callable[[HttpRequest, Any], bool | None]
     refusal: Callable[[HttpRequest, Any], str] = field(default=lambda _request, _row: "")
     warn: Callable[[HttpRequest, Any], list[str]] = field(default=lambda _request, _row: [])
+    lock: Callable[[], None] = field(default=lambda: None)
     deletes: bool = False
 
     @property
@@ -143,7 +146,13 @@ def _run(model_admin: Any, request: HttpRequest, action: ConfirmedAction, row: A
     """Perform the action on one row and record it, or show why it is refused. Other rows are independent."""
     try:
         with transaction.atomic():
-            action.do(request, row)
+            action.lock()
+            # Others may have changed or deleted the row since it was shown.
+            newest = model_admin.get_queryset(request).filter(pk=row.pk).first()
+            if refusal := "Was deleted" if newest is None else action.refusal(request, newest):
+                raise Refused(f"{refusal}.")
+            if action.do(request, newest) is False:
+                raise Refused("Somebody else was faster.")
             if action.deletes:
                 model_admin.log_deletions(request, [row])
             else:
@@ -163,17 +172,13 @@ def revocation(effect: str, end: Callable[..., bool]) -> AdminAction:
     ``end`` takes a row and ``actor``, an email. It returns False if the row was revoked before.
     """
 
-    def revoke(request: HttpRequest, row: Any) -> None:
-        if not end(row, actor=str(request.user)):
-            raise Refused("It was revoked before.")
-
     return with_confirmation(
         ConfirmedAction(
             name="revoke",
             title="Revoke",
             done="Revoked",
             effect=f"It will be revoked for good. {effect}",
-            do=revoke,
+            do=lambda request, row: end(row, actor=str(request.user)),
             refusal=lambda _, row: "" if row.revoked_at is None else "Was revoked before",
         )
     )

@@ -187,7 +187,6 @@ def _behind(rows: QuerySet[Any], ordering: Sequence[str], cursor: str) -> QueryS
 #: At most this many rows of another model are considered, such as users whose email has the prefix.
 MAX_RELATED: Final = 100
 
-
 #: A condition that no row meets.
 NONE: Final = Q(pk__in=[])
 

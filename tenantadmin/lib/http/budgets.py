@@ -6,12 +6,9 @@ Every operation has one.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
+from typing import Final
 
 #: Bytes of unread answers in the files of one process. From the first figure on, the requests of a caller are
 #: refused, but those under way may add more. From the second (for one caller) or the third (for all), a
@@ -32,19 +29,16 @@ class Budget:
         clock: measures a request: processor time of this thread, or elapsed time if the work is elsewhere.
         places: how many requests of a caller one process works on at a time, until their answers are made.
         unread_bytes: a caller who has not read so much of earlier answers is refused.
-        is_cheap: most requests cost little, so Redis is asked only about callers who, as this process has
-            learnt when it last told Redis of a cost, have nothing left.
     """
 
     name: str
     clock: Callable[[], float]
     places: int
     unread_bytes: int = UNREAD_BYTES
-    is_cheap: bool = False
 
 
 #: Of every operation that declares no other.
-REQUEST: Final = Budget("request", time.thread_time, places=12, is_cheap=True)
+REQUEST: Final = Budget("request", time.thread_time, places=12)
 #: Of operations that check, compare or explain rules.
 LINT: Final = Budget("lint", time.thread_time, places=4)
 QUERY: Final = Budget("query", time.monotonic, places=10)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from django.utils.html import conditional_escape, format_html
@@ -13,8 +14,6 @@ from tenantadmin.lib.core import formats
 from tenantadmin.lib.core.timestamps import format_timestamp, now
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from django.utils.safestring import SafeString
 
 #: As `formats.exact_time` and `formats.exact_minute` write it.

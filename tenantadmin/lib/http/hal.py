@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, urlencode
 from uuid import UUID
@@ -17,13 +17,10 @@ from tenantadmin.lib.core.rendering import names_etag
 from tenantadmin.lib.core.structs import JsonStruct
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
     from rest_framework.request import Request
 
 #: The placeholder for `hrefs` of resources that have a UUID.
 ANY_ID: Final = UUID(int=0)
-
 
 #: Characters that `reverse` does not quote in a path segment.
 _SAFE: Final = "~:@!$&'()*+,;="
@@ -84,8 +81,8 @@ def item(name: str, href: str) -> HalItem:
     return HalItem(name=name, href=href)
 
 
-def links(*, self_href: str, parent: str, items: Iterable[HalItem] = ()) -> HalLinks:
-    """Return the ``_links`` of a list. One that is streamed gets its items later."""
+def links(*, self_href: str, parent: str, items: Iterable[HalItem]) -> HalLinks:
+    """Return the ``_links`` of a list."""
     return HalLinks(self_=link(self_href), parent=link(parent), items=list(items))
 
 
@@ -115,7 +112,6 @@ IF_NONE_MATCH = OpenApiParameter(
     description="The ETag of the copy that the caller holds; 304 when it is still the present one.",
 )
 
-
 #: The caller sends this tag back in ``If-None-Match`` or ``If-Match``.
 ETAG = OpenApiParameter(
     "ETag",
@@ -125,7 +121,6 @@ ETAG = OpenApiParameter(
     response=[200, 201, 304],
     description="A strong entity tag of this state.",
 )
-
 
 #: The address of a new resource, or the next address of a browser.
 LOCATION = OpenApiParameter(
@@ -137,7 +132,6 @@ LOCATION = OpenApiParameter(
     description="The address to go on at.",
 )
 
-
 #: Why the caller does this, for the event.
 REASON = OpenApiParameter(
     "X-Reason",
@@ -147,10 +141,8 @@ REASON = OpenApiParameter(
     "it where the service requires a second factor of staff: 403 `second_factor_required` without it.",
 )
 
-
 #: The number of a revision.
 SEQ = OpenApiParameter("seq", {"type": "integer", "minimum": 0}, OpenApiParameter.PATH)
-
 
 #: Prevents a caller from overwriting a change that it has not seen.
 IF_MATCH = OpenApiParameter(

@@ -35,7 +35,7 @@ from tenantadmin.lib.core.errors import (
 )
 from tenantadmin.lib.core.rendering import dump_json
 from tenantadmin.lib.core.request_context import current_request_id
-from tenantadmin.lib.database.outages import is_database_away
+from tenantadmin.lib.database.connections import is_database_away
 from tenantadmin.lib.http.health import DatabaseUnreachable
 
 if TYPE_CHECKING:
@@ -47,7 +47,6 @@ _PLAIN_MESSAGES: Final = {
     "not-a-dict": "Send a JSON object.",
     "null": "Null is not allowed here: give a value, or leave the member out if it is optional.",
 }
-
 
 logger = logging.getLogger(__name__)
 
@@ -131,7 +130,6 @@ def _escape(key: str) -> str:
 
 
 _ADMIN: Final = "/admin/"
-
 
 _TITLES: Final = {400: "This request is not valid", 403: "You may not see this", 404: "There is nothing here"}
 

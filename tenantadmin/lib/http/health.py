@@ -6,8 +6,8 @@ only the database decides whether the process is ready; the others are a status,
 
 from __future__ import annotations
 
-import logging
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Final
 
 import psycopg
 import redis
@@ -16,18 +16,12 @@ from django.db import connection
 
 from tenantadmin.lib.core.errors import ApiError
 from tenantadmin.lib.core.probes import Probes
-from tenantadmin.lib.objectstore import StoreError, default_store
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-logger = logging.getLogger(__name__)
+from tenantadmin.lib.objectstore import default_store
 
 #: After this time without an answer, a server counts as unreachable.
 TIMEOUT_SECONDS: Final = 2
 #: A check that takes longer has failed, for whatever reason.
 DEADLINE_SECONDS: Final = 4.0
-
 
 #: The servers, by their names in answers and metrics.
 DATABASE: Final = "database"
@@ -47,18 +41,15 @@ class ObjectStoreUnreachable(ApiError):
     message: ClassVar[str] = "The object store cannot be reached."
 
 
-class Readiness(Probes[str, bool]):
-    """Runs the checks of the servers. One that does not end within `DEADLINE_SECONDS` has failed."""
+class Readiness(Probes[str, object]):
+    """Asks the servers. One that raises, or does not answer within `DEADLINE_SECONDS`, is unreachable."""
 
-    def __init__(self, checks: Mapping[str, Callable[[], bool]]) -> None:
+    def __init__(self, checks: Mapping[str, Callable[[], object]]) -> None:
         super().__init__(checks, deadline=DEADLINE_SECONDS)
 
     def measure(self) -> dict[str, float | None]:
-        """Return how many seconds each check took, or None if it failed, by the name of the server."""
-        return {
-            server: answer.seconds if answer is not None and answer.value else None
-            for server, answer in self.ask().items()
-        }
+        """Return after how many seconds each server answered, or None if it is unreachable, by its name."""
+        return {server: None if answer is None else answer.seconds for server, answer in self.ask().items()}
 
     def describe(self) -> dict[str, Any]:
         """Return ``{status: "ok"}``, or ``{status: "degraded", unreachable: [server]}``.
@@ -72,48 +63,36 @@ class Readiness(Probes[str, bool]):
         return {"status": "degraded", "unreachable": unreachable} if unreachable else {"status": "ok"}
 
 
-def is_database_reachable() -> bool:
-    """Return True if a new connection to the database can run a query. Uses `TIMEOUT_SECONDS`."""
-    parameters: dict[str, Any] = {
-        **connection.get_connection_params(),
-        "connect_timeout": TIMEOUT_SECONDS,
-        "tcp_user_timeout": TIMEOUT_SECONDS * 1000,
-    }
-    try:
-        with psycopg.connect(**parameters) as new_connection:
-            new_connection.execute(f"SET statement_timeout = {TIMEOUT_SECONDS * 1000}")
-            new_connection.execute("SELECT 1")
-    except psycopg.Error as error:
-        logger.warning("The database does not answer: %s", error)
-        return False
-    return True
+def ask_database(*, seconds: int = TIMEOUT_SECONDS) -> None:
+    """Run a query on a new connection to the database.
+
+    Raises:
+        psycopg.Error: it cannot be reached, or does not answer in time.
+    """
+    limits: Any = {"connect_timeout": seconds, "tcp_user_timeout": seconds * 1000}
+    with psycopg.connect(**{**connection.get_connection_params(), **limits}) as new:
+        new.execute(f"SET statement_timeout = {seconds * 1000}")
+        new.execute("SELECT 1")
 
 
-def is_redis_reachable() -> bool:
-    """Return True if Redis answers on a new connection. Uses `TIMEOUT_SECONDS`."""
-    limits = {"socket_timeout": TIMEOUT_SECONDS, "socket_connect_timeout": TIMEOUT_SECONDS}
-    try:
-        with redis.Redis.from_url(settings.REDIS_URL, **limits) as client:
-            return bool(client.ping())
-    except redis.RedisError as error:
-        logger.warning("Redis does not answer: %s", error)
-        return False
+def ask_redis(*, seconds: int = TIMEOUT_SECONDS) -> None:
+    """Ask Redis on a new connection.
+
+    Raises:
+        redis.RedisError: it cannot be reached, or does not answer in time.
+    """
+    limits: Any = {"socket_timeout": seconds, "socket_connect_timeout": seconds}
+    with redis.Redis.from_url(settings.REDIS_URL, **limits) as client:
+        client.ping()
 
 
-def is_store_reachable() -> bool:
-    """Return True if the object store answers. Uses `TIMEOUT_SECONDS`."""
-    try:
-        default_store().check_reachable(seconds=TIMEOUT_SECONDS)
-    except StoreError as error:
-        logger.warning("The object store does not answer: %s", error)
-        return False
-    return True
+def ask_store(*, seconds: int = TIMEOUT_SECONDS) -> None:
+    """Ask the object store.
+
+    Raises:
+        StoreError: it cannot be reached, or does not answer in time.
+    """
+    default_store().check_reachable(seconds=seconds)
 
 
-readiness = Readiness(
-    {
-        DATABASE: is_database_reachable,
-        REDIS: is_redis_reachable,
-        OBJECT_STORE: is_store_reachable,
-    }
-)
+readiness = Readiness({DATABASE: ask_database, REDIS: ask_redis, OBJECT_STORE: ask_store})

@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 import logging
 import time
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Final, cast
 from urllib.parse import quote
@@ -29,13 +30,13 @@ from tenantadmin.lib.core.errors import (
     NotFound,
     PayloadTooLarge,
 )
-from tenantadmin.lib.core.hosts import client_address
 from tenantadmin.lib.core.metrics import count_request
 from tenantadmin.lib.core.rendering import dump_json
 from tenantadmin.lib.core.request_context import (
     REQUEST_ID_HEADER,
     begin_request,
     clear_description,
+    client_address,
     set_address,
 )
 from tenantadmin.lib.core.serving import REFUSAL_KEY
@@ -43,8 +44,6 @@ from tenantadmin.lib.http.handler import ErrorPage, answer_error, error_response
 from tenantadmin.lib.http.health import DatabaseUnreachable, readiness
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from django.http import HttpRequest
     from django.http.response import HttpResponseBase
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Final, Union, get_args, get_origin
 
@@ -31,8 +31,6 @@ from tenantadmin.lib.core.timestamps import Timestamp
 from tenantadmin.lib.http.viewsets import ApiViewSet
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from drf_spectacular.utils import Direction
 
 #: In the order in which drf-spectacular writes them.
@@ -141,7 +139,6 @@ def _description(struct: type[JsonStruct]) -> str:
 
 ERROR_REF: Final = {"$ref": "#/components/schemas/Error"}
 
-
 DESCRIPTIONS: Final = {
     "400": "Invalid or malformed body or parameter.",
     "401": "Missing or invalid credentials.",
@@ -157,7 +154,6 @@ DESCRIPTIONS: Final = {
     "502": "A provider failed.",
     "503": "Not available yet, or not configured; see `Retry-After`, if it is there.",
 }
-
 
 #: Errors that an operation can return, and that the specification does not declare.
 _UNDECLARED: Final = {("GET", "/config/tenants/{tenant}"): frozenset({"404", "500"})}
@@ -240,15 +236,11 @@ def refusal(status: int, description: str = "") -> OpenApiResponse:
 
 STALE: Final = refusal(409, "The document changed in the meantime: read it again and retry.")
 
-
 NOT_MODIFIED: Final = OpenApiResponse(description="The caller's copy is the present one.")
-
 
 _PREFIX: Final = "#/components/schemas/"
 
-
 _REQUEST: Final = "Request"
-
 
 _HEADERS: Final = {
     "X-Request-Id": {
@@ -262,10 +254,8 @@ _HEADERS: Final = {
     },
 }
 
-
 #: The schema of null. OpenAPI 3.0.3 has none, and generators need a type.
 _NULL: Final = {"type": "string", "nullable": True, "enum": [None]}
-
 
 #: Statuses whose responses may say when to try again.
 _RETRIED: Final = frozenset({"429", "503"})

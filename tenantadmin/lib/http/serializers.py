@@ -8,7 +8,9 @@ from __future__ import annotations
 import datetime as dt
 import difflib
 import re
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from collections.abc import Iterable
+from typing import Any, ClassVar, Final
+from uuid import UUID
 
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema_field
@@ -18,10 +20,6 @@ from tenantadmin.lib.core.emails import is_line
 from tenantadmin.lib.core.errors import ValidationFailed
 from tenantadmin.lib.core.timestamps import format_timestamp, parse_timestamp
 from tenantadmin.lib.http.handler import validation_details
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from uuid import UUID
 
 _DIGITS: Final = re.compile(r"-?[0-9]+")
 
@@ -213,6 +211,10 @@ class StrictSerializer(serializers.Serializer[Any]):
     may_be_absent: ClassVar[bool] = False
 
     default_error_messages: ClassVar = {"invalid": "Send a JSON object."}
+
+    def get_fields(self) -> dict[str, Any]:
+        """Return the fields by the names of the members: ``from_`` is ``from``, a keyword of Python."""
+        return {name.removesuffix("_"): field for name, field in super().get_fields().items()}
 
     def to_internal_value(self, data: Any) -> Any:
         unknown: dict[str, list[Any]] = {}

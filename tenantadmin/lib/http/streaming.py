@@ -1,12 +1,14 @@
-"""Responses with lists of any length, in bounded memory: rows are sent as they are read."""
+"""Responses of any length, in bounded memory: rows and files are sent as they are read."""
 
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from functools import partial
 from itertools import chain, islice
 from tempfile import SpooledTemporaryFile
-from typing import TYPE_CHECKING, Any, Final
+from typing import IO, TYPE_CHECKING, Any, Final
 
 from django.http import StreamingHttpResponse
 from django.utils.cache import patch_vary_headers
@@ -15,11 +17,9 @@ from django.utils.text import compress_sequence
 from tenantadmin.lib.core.rendering import dump_json
 from tenantadmin.lib.core.spreadsheets import csv_bytes
 from tenantadmin.lib.core.timestamps import format_timestamp
-from tenantadmin.lib.http.parsers import accepts_gzip
+from tenantadmin.lib.http.bodies import accepts_gzip
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
     from rest_framework.request import Request
 
     from tenantadmin.lib.core.structs import JsonStruct
@@ -50,19 +50,11 @@ def _text(value: object) -> str:
 
 #: A list of this many items is compressed.
 _COMPRESSED_FROM: Final = 20
-
-
 #: Number of items that are rendered at a time.
 _BATCH: Final = 500
-
-
 #: Bytes of items that are kept in memory; more are kept in a temporary file.
 _MAX_SPOOLED: Final = 1 << 20
-
-
 _ITEMS: Final = b'"items":['
-
-
 #: Only the member of the links can have this text: in a JSON string, quotation marks are escaped.
 _NO_ITEMS: Final = _ITEMS + b"]"
 
@@ -138,3 +130,36 @@ def _write_documents(
         items.seek(0)
         yield from iter(partial(items.read, _MAX_SPOOLED), b"")
         yield b"]" + before + after
+
+
+_CHUNK_BYTES: Final = 1 << 16
+
+
+class FileChunks:
+    """The content of a file in chunks, for a `StreamingHttpResponse`, which closes it.
+
+    The constructor opens the file and reads the first chunk, so an error there becomes an error response. A
+    later error, or a file that does not have ``size`` bytes, ends the connection. Send ``size`` as
+    Content-Length too, so that the client notices that the content is incomplete.
+    """
+
+    def __init__(self, opening: AbstractContextManager[IO[bytes]], *, size: int) -> None:
+        self._chunks = _read(opening, size)
+        self._first = next(self._chunks, b"")
+
+    def __iter__(self) -> Iterator[bytes]:
+        yield self._first
+        yield from self._chunks
+
+    def close(self) -> None:
+        """Close the file, even if it was not read to its end."""
+        self._chunks.close()
+
+
+def _read(opening: AbstractContextManager[IO[bytes]], size: int) -> Generator[bytes]:
+    with opening as stream:
+        while size and (chunk := stream.read(min(_CHUNK_BYTES, size))):
+            size -= len(chunk)
+            yield chunk
+        if size or stream.read(1):
+            raise EOFError("the file changed while it was sent")

@@ -7,8 +7,9 @@ declares what a request may contain. The base class refuses everything else befo
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar, cast
 from urllib.parse import unquote_to_bytes
 
 from drf_spectacular.utils import extend_schema
@@ -21,9 +22,6 @@ from tenantadmin.lib.http.handler import validation_details
 from tenantadmin.lib.http.serializers import unknown_name_message, validated
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from typing import TypeVar
-
     from django.http import HttpRequest
     from drf_spectacular.utils import OpenApiExample, OpenApiParameter
     from rest_framework.parsers import BaseParser
@@ -33,16 +31,18 @@ if TYPE_CHECKING:
     Action = TypeVar("Action", bound=Callable[..., Any])
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
-    """The declaration of an action: its summary, and what a request may contain.
+    """Declares an action of an `ApiViewSet` as an operation of the contract: what requests and answers have.
 
     Attributes:
         summary: what the action does, in one line.
-        query: the serializer of the query parameters.
-        body: the serializer of the body. Without ``body`` and ``takes_body``, a body is refused.
-        takes_body: the action reads the body itself.
+        description: more about it. Default: the docstring of the action.
+        path, query, headers: the parameters. ``query`` is validated, and becomes ``self.query``.
         any_query: ignore unknown query parameters, on pages for people.
+        body: the serializer of the body, which is validated and becomes ``self.body``.
+        document: describes a body that the action reads itself, and passes on unchanged to the function that
+            validates it. Without ``body`` and ``document``, a body is refused.
         parsers: parsers to use instead of those in the settings.
         budget: the time of a request counts against this budget of the caller.
         queue: the setting that says how many works of a tenant, or an account, may wait for a worker, if it
@@ -51,64 +51,35 @@ class Operation:
     """
 
     summary: str
+    responses: Mapping[Any, Any]
+    description: str = ""
+    path: Sequence[OpenApiParameter] = ()
     query: type[Serializer[Any]] | None = None
-    body: BaseSerializer[Any] | type[Serializer[Any]] | None = None
-    takes_body: bool = False
     any_query: bool = False
+    headers: Sequence[OpenApiParameter] = ()
+    body: BaseSerializer[Any] | type[Serializer[Any]] | None = None
+    document: Any = None
     parsers: tuple[type[BaseParser], ...] | None = None
     budget: Budget = REQUEST
     queue: str | None = None
     only_reads: bool = False
+    examples: Sequence[OpenApiExample] = ()
 
-
-def operation(
-    *,
-    summary: str,
-    responses: Mapping[Any, Any],
-    description: str = "",
-    path: Sequence[OpenApiParameter] = (),
-    query: type[Serializer[Any]] | None = None,
-    any_query: bool = False,
-    headers: Sequence[OpenApiParameter] = (),
-    body: BaseSerializer[Any] | type[Serializer[Any]] | None = None,
-    document: Any = None,
-    parsers: tuple[type[BaseParser], ...] | None = None,
-    budget: Budget = REQUEST,
-    queue: str | None = None,
-    only_reads: bool = False,
-    examples: Sequence[OpenApiExample] = (),
-) -> Callable[[Action], Action]:
-    """Declare an action of an `ApiViewSet` as an operation of the contract.
-
-    ``path``, ``query`` and ``headers`` are its parameters. Before the action runs, ``query`` is validated and
-    becomes ``self.query``, and ``body`` becomes ``self.body``. ``document`` describes a body that the action
-    passes on unchanged, because the function that stores it validates it. ``description`` defaults to the
-    docstring of the action.
-    """
-
-    def decorate(action: Action) -> Action:
-        action.operation = Operation(  # type: ignore[attr-defined]
-            summary=summary,
-            query=query,
-            body=body,
-            takes_body=document is not None,
-            any_query=any_query,
-            parsers=parsers,
-            budget=budget,
-            queue=queue,
-            only_reads=only_reads,
-        )
+    def __call__(self, action: Action) -> Action:
+        action.operation = self  # type: ignore[attr-defined]
         describe = extend_schema(
-            description=description or None,
-            parameters=[*path, *([query] if query else []), *headers],
-            request=body if document is None else document,
-            responses=dict(responses),
-            examples=list(examples) or None,
+            description=self.description or None,
+            parameters=[*self.path, *([self.query] if self.query else []), *self.headers],
+            request=self.body if self.document is None else self.document,
+            responses=dict(self.responses),
+            examples=list(self.examples) or None,
         )
         described: Action = describe(action)
         return described
 
-    return decorate
+
+#: Stands above an action, as a decorator.
+operation: Final = Operation
 
 
 class ApiViewSet(ViewSet):
@@ -177,7 +148,7 @@ class ApiViewSet(ViewSet):
 
     def _read_declared_body(self, declared: Operation, request: Request) -> Any:
         if declared.body is None:
-            if not declared.takes_body and request.method not in {"GET", "HEAD"} and request.data:
+            if declared.document is None and request.method not in {"GET", "HEAD"} and request.data:
                 raise BadRequest("This operation takes no body.")
             return None
         if isinstance(declared.body, type):

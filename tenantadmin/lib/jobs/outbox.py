@@ -15,9 +15,10 @@ import logging
 import random
 import threading
 from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from queue import Empty, SimpleQueue
 from time import monotonic
@@ -32,9 +33,6 @@ from tenantadmin.lib.jobs import queue
 from tenantadmin.lib.jobs.queue import Job, Queue
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-    from datetime import datetime
-
     from tenantadmin.lib.core.outgoing import Answer
 
 logger = logging.getLogger(__name__)

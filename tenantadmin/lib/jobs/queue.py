@@ -12,9 +12,10 @@ from __future__ import annotations
 import hashlib
 import logging
 import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from django.core.cache import cache
@@ -28,19 +29,14 @@ from tenantadmin.lib.core.timestamps import now
 from tenantadmin.lib.database.connections import Busy
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-    from datetime import datetime
-
     from celery.canvas import Signature
     from django.db.models import QuerySet
 
 #: The clocks of two machines differ by less.
 _CLOCKS_DIFFER: Final = timedelta(minutes=2)
 
-
 #: A job that was taken more often without being done fails again and again.
 ATTEMPTS_TO_FAIL: Final = 3
-
 
 _MAX_ATTEMPTS: Final = 30_000
 
@@ -129,13 +125,13 @@ class Queue(Generic[RowT]):
             self.model._default_manager.bulk_update(rows, ["due_at", "attempts"], batch_size=1_000)
         return rows
 
-    def postpone(self, row: RowT, *, until: datetime | None = None, attempts: int = 0) -> bool:
+    def postpone(self, row: RowT, *, until: datetime | None = None) -> bool:
         """Give a taken row another time, by default after a lease.
 
         Do nothing if the row got another time since it was taken. Return False then.
         """
         due_at = until or now() + self.lease
-        return bool(self.rows.filter(pk=row.pk, due_at=row.due_at).update(attempts=attempts, due_at=due_at))
+        return bool(self.rows.filter(pk=row.pk, due_at=row.due_at).update(attempts=0, due_at=due_at))
 
     def count_failing(self) -> int:
         """Return how many rows were taken again and again without being done."""
@@ -177,9 +173,7 @@ def attempt(what: str, *, tenant: object) -> Iterator[None]:
 #: The rest after the first failure. It doubles with each, up to the longest.
 _FIRST_REST: Final = 10.0
 
-
 _LONGEST_REST: Final = 60.0
-
 
 #: Without an attempt, a failure is forgotten after this time.
 _FORGET_SECONDS: Final = 3_600

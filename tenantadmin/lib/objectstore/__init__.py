@@ -19,16 +19,16 @@ from urllib.parse import unquote, urlsplit
 
 from django.core.files.storage import storages
 
-from tenantadmin.lib.objectstore.keys import (
+from tenantadmin.lib.objectstore.local import LocalStore
+from tenantadmin.lib.objectstore.storage import (
     Batch,
     Entry,
     InvalidKey,
     ObjectNotFound,
+    ObjectStore,
     StoreError,
     check_prefix,
 )
-from tenantadmin.lib.objectstore.local import LocalStore
-from tenantadmin.lib.objectstore.storage import ObjectStore
 
 __all__ = [
     "Batch",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from tenantadmin.lib.objectstore.keys import StoreError
+from tenantadmin.lib.objectstore.storage import StoreError
 
 if TYPE_CHECKING:
     from tenantadmin.lib.objectstore.storage import ObjectStore

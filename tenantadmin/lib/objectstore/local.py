@@ -8,27 +8,26 @@ import os
 import stat
 import time
 import uuid
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from django.core.files import File
 from django.core.files.storage import FileSystemStorage
 
-from tenantadmin.lib.objectstore.keys import (
+from tenantadmin.lib.objectstore.storage import (
     Entry,
     InvalidKey,
     ObjectNotFound,
+    ObjectStore,
     StoreError,
     check_key,
     check_prefix,
 )
-from tenantadmin.lib.objectstore.storage import ObjectStore
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from datetime import timedelta
-
     from tenantadmin.lib.objectstore.storage import Names
 
 _log = logging.getLogger(__name__)

@@ -10,20 +10,19 @@ import shutil
 import stat
 import tempfile
 import time
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from tenantadmin.lib.core.metrics import count_full_disk
 from tenantadmin.lib.core.timestamps import now
-from tenantadmin.lib.objectstore.keys import ObjectNotFound, StoreError
 from tenantadmin.lib.objectstore.local import LocalStore
+from tenantadmin.lib.objectstore.storage import ObjectNotFound, StoreError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from datetime import datetime
-
     from tenantadmin.lib.objectstore.storage import ObjectStore
 
 logger = logging.getLogger(__name__)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from datetime import UTC, datetime
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import IO, TYPE_CHECKING, ClassVar, Final, cast
 
@@ -13,13 +14,16 @@ from botocore.exceptions import BotoCoreError, ClientError
 from django.core.files import File
 from storages.backends.s3 import S3Storage
 
-from tenantadmin.lib.objectstore.keys import Entry, ObjectNotFound, StoreError, check_prefix, is_key
-from tenantadmin.lib.objectstore.storage import ObjectStore
+from tenantadmin.lib.objectstore.storage import (
+    Entry,
+    ObjectNotFound,
+    ObjectStore,
+    StoreError,
+    check_prefix,
+    is_key,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from datetime import timedelta
-
     from mypy_boto3_s3 import S3Client
     from mypy_boto3_s3.type_defs import ListObjectsV2OutputTypeDef
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import logging
 import os
 import shlex
@@ -9,11 +10,15 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from functools import partial
 from multiprocessing import get_context
-from typing import TYPE_CHECKING, Any
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import Any
 
 from django.conf import settings
 from django.core.management import call_command
@@ -28,13 +33,6 @@ from tenantadmin.run.serve import announce
 from tenantadmin.run.serve.address import Address, AddressError, check_is_free
 from tenantadmin.run.serve.supervisor import Supervisor
 from tenantadmin.run.serve.web import web_command
-
-if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Iterator
-    from multiprocessing.connection import Connection
-    from multiprocessing.process import BaseProcess
-    from pathlib import Path
 
 #: How often the demo looks whether a day has ended. The clock may be set, and the machine may sleep.
 _LOOK_SECONDS = 60

@@ -21,16 +21,13 @@ import subprocess
 import sys
 import time
 import weakref
+from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.parse import quote, urlsplit
 
 from tenantadmin.run.embedded import monitor
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 class EmbeddedError(Exception):
@@ -96,7 +93,6 @@ def _candidates(directory: Path) -> Iterator[Identity]:
 
 _POLL_SECONDS = 0.02
 
-
 _open_locks: weakref.WeakSet[FileLock] = weakref.WeakSet()
 
 
@@ -160,13 +156,10 @@ os.register_at_fork(after_in_child=_close_inherited_locks)
 
 DATABASE = "tenantadmin"
 
-
 USER = "tenantadmin"
-
 
 #: The name of PostgreSQL's socket contains a port, although the server listens on none.
 PORT = 5432
-
 
 #: The shortest limit for the path of a socket on our systems (macOS: 104 bytes with the final NUL).
 _SOCKET_PATH_LIMIT = 103

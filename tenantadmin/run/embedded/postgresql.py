@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import psycopg
 
@@ -19,10 +20,6 @@ from tenantadmin.run.embedded.layout import (
     Layout,
     postgresql_program,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 #: The whole environment of the server: it does not get the caller's locale or PG* variables.
 ENVIRONMENT = {"LC_ALL": "C", "TZ": "UTC", "PATH": os.defpath}

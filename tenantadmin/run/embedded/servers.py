@@ -17,9 +17,10 @@ import signal
 import stat
 import subprocess
 import time
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from tenantadmin.run.embedded import postgresql, redis
 from tenantadmin.run.embedded.layout import (
@@ -31,10 +32,6 @@ from tenantadmin.run.embedded.layout import (
     postgresql_program,
     redis_program,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-    from pathlib import Path
 
 _START_SECONDS = 60.0
 _STOP_SECONDS = 40.0

@@ -9,18 +9,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass
 from tempfile import TemporaryFile
 from threading import Lock
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Final
+from typing import IO, TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
-    from concurrent.futures import Future
-    from typing import IO
-
     from tenantadmin.lib.core.serving import UnreadBytes
 
     Send = Callable[[dict[str, Any]], Awaitable[None]]

@@ -7,10 +7,12 @@ import io
 import sys
 import threading
 from collections import deque
+from collections.abc import Callable, Mapping
 from functools import lru_cache, partial
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import unquote_to_bytes
+from wsgiref.types import WSGIApplication
 
 from tenantadmin.lib.core.errors import ApiError
 from tenantadmin.lib.core.serving import (
@@ -19,17 +21,14 @@ from tenantadmin.lib.core.serving import (
     REFUSAL_KEY,
     UNREAD_KEY,
     Disconnection,
+    note_arrival,
 )
-from tenantadmin.lib.core.work import note_arrival
 from tenantadmin.run.front.answers import Delivery, ReaderGone
 from tenantadmin.run.front.bodies import BodyReceiver, BodyTooLarge
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     #: Runs a function, and returns how to tell the event loop of its result.
     Job = Callable[[], Callable[[], object]]
-    from wsgiref.types import WSGIApplication
 
     from tenantadmin.run.front.answers import Answers, Send
     from tenantadmin.run.front.bodies import BodyLimits, Receive

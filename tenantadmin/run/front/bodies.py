@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -10,8 +11,6 @@ from typing import TYPE_CHECKING, Any
 from tenantadmin.lib.core.errors import BadRequest, RequestTimeout, ServiceBusy
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator
-
     Receive = Callable[[], Awaitable[dict[str, Any]]]
 
 

@@ -6,14 +6,12 @@ import http.client
 import json
 import shlex
 import shutil
+import threading
 import urllib.error
 import urllib.request
 from datetime import UTC, date, datetime, timedelta
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    import threading
-    from pathlib import Path
+from pathlib import Path
+from typing import Any
 
 _POLL_SECONDS = 0.2
 _COUNT_BY_STATUS = (

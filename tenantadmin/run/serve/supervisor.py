@@ -14,9 +14,10 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 from tenantadmin.lib.terminal import visible
 from tenantadmin.run.embedded.layout import EmbeddedError
@@ -24,9 +25,6 @@ from tenantadmin.run.embedded.monitor import describe_end, die_with_parent
 from tenantadmin.run.serve import reaper, web
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
-    from typing import IO
-
     from typing_extensions import Buffer
 
     from tenantadmin.run.embedded import Server
@@ -60,23 +58,18 @@ def ignore_write_errors() -> None:
 #: How long the processes have to end after SIGTERM. The web server takes longest: it finishes its requests.
 STOP_SECONDS = web.STOP_SECONDS + 2.0
 
-
 #: A process that ended starts again after the first of these times. The time doubles up to the second while
 #: the process ends within the second.
 AGAIN_SECONDS = (1.0, 60.0)
-
 
 #: The announcement is printed again when the later processes have been silent for the first of these times,
 #: at latest after the second.
 _REPEAT_SECONDS = (5.0, 60.0)
 
-
 #: How long we wait for a killed process and the rest of its output.
 _KILL_SECONDS = 1.0
 
-
 _REAPER = (sys.executable, "-I", "-S", reaper.__file__)
-
 
 #: Cyan, yellow, green, magenta, red, blue.
 _ANSI_COLOURS = (36, 33, 32, 35, 31, 34)

@@ -20,17 +20,15 @@ import multiprocessing
 import os
 import signal
 import sys
+from collections.abc import Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from granian import Granian
 from granian.constants import HTTPModes, Interfaces
 from granian.http import HTTP1Settings
 
 from tenantadmin.run.serve.address import Address, AddressError, hold
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 _APPLICATION: Final = "tenantadmin.asgi:application"
 #: For a machine of two cores.

@@ -20,7 +20,7 @@ import {
 
 const PAUSE_MS = 400;
 
-/** Fields, condition keys and operators, from the page of the service (rules/completion.py). */
+/** Fields, condition keys and operators, from the page of the service (rules/contract.py). */
 const WORDS = /** @type {[string, string][]} */ (given("rule-words") ?? []).map(
   ([value, meta]) => ({ value, meta }),
 );

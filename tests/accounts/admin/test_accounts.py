@@ -250,7 +250,7 @@ class TestDomain:
     def test_the_dns_is_asked_now(
         self, staff: Client, waiting: Domain, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        def refuse(_challenge: object) -> None:
+        def refuse(_challenge: object, **_: object) -> None:
             raise ChallengeNotMet("The DNS has no TXT record.")
 
         address = domain_act(waiting, "check")
@@ -261,7 +261,7 @@ class TestDomain:
         assert "The DNS has no TXT record." in text_of(html)
         assert f'href="{domain_act(waiting, "verify")}"' in html
         assert not Event.objects.filter(kind="staff.acted").exists()
-        monkeypatch.setattr("accounts.billing.domains.require_challenge", lambda _: None)
+        monkeypatch.setattr("accounts.billing.domains.require_challenge", lambda *_, **__: None)
         assert staff.post(address, {"reason": "ticket"}).status_code == 302
         assert Event.objects.get(kind="domain.verified").after == {"byHand": False}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 from uuid import uuid4
@@ -23,8 +24,6 @@ from tests.admin.staff import page_text, text_of
 from tests.objects import save_object
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from django.test import Client
 
 

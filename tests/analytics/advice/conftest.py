@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from uuid import UUID
 
 import pytest
 
@@ -10,9 +10,6 @@ from accounts.access.scopes import Scope
 from tests import factories
 from tests.analytics.advice.searching import ADS, RARE, put_log
 from tests.conftest import ApiClient
-
-if TYPE_CHECKING:
-    from uuid import UUID
 
 
 @pytest.fixture

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
+import random
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from analytics.demo.profile import Markers, TenantGateway, hash_query
 from logs.layout import DAY_MS
 from rules.language import read_rules
 from tests.analytics.replay.streams import Row, make_row
-
-if TYPE_CHECKING:
-    import random
-    from collections.abc import Iterable, Mapping, Sequence
 
 
 @dataclass(frozen=True)

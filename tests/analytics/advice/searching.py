@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 import duckdb
 import msgspec
@@ -26,10 +29,6 @@ from tests.analytics.replay.streams import DAYS, run_replay, write_days
 from tests.objects import save_entries
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-    from pathlib import Path
-    from uuid import UUID
-
     from analytics.replay.load import DayFile
     from tests.analytics.savings.judge import Price
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -10,9 +11,6 @@ from hypothesis import strategies as st
 
 from analytics.advice.combine import Exclusive, combine_edits, with_own_ids
 from analytics.advice.proposal import RuleEdit, apply_edits
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 
 def rule(rule_id: str, *targets: str, ttl: int = 60) -> dict[str, Any]:

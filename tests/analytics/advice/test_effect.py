@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import datetime as dt
 import random
+from collections.abc import Sequence
 from datetime import timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 import duckdb
 import msgspec
@@ -27,10 +30,6 @@ from tests.analytics.replay.streams import FIRST, write_days
 from tests.objects import save_entries
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-    from uuid import UUID
-
     from analytics.models import Effect, Recommendation
     from analytics.replay.load import DayFile
 

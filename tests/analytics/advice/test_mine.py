@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping, Sequence
 from itertools import combinations
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import duckdb
@@ -36,9 +38,6 @@ from tests.analytics.advice.searching import (
 from tests.analytics.replay.streams import FIRST, demo_rows, make_row, write_days
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
-
     from analytics.advice.mine import Advice
     from analytics.replay.load import DayFile
     from rules.language import Rule

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from datetime import date
 from io import StringIO
+from pathlib import Path
 from threading import Timer
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
+from uuid import UUID
 
 import pytest
 from django.core.management import call_command
@@ -35,10 +37,6 @@ from tests.analytics.replay.streams import DAYS
 from tests.analytics.workers import Child
 from tests.conftest import ApiClient
 from tests.objects import save_entries
-
-if TYPE_CHECKING:
-    from pathlib import Path
-    from uuid import UUID
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

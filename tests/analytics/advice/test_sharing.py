@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,10 +27,6 @@ from tests.analytics.advice.searching import (
     with_it,
 )
 from tests.analytics.replay.streams import demo_rows, write_days
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
 
 OWN = "SELECT current_user, x FROM s.own"
 USERS = ("ann", "bob")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import duckdb
@@ -29,9 +31,6 @@ from tests.analytics.replay.streams import FIRST, demo_rows, write_days
 from tests.analytics.savings.judge import Bill, Run
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
-
     from tests.analytics.advice.logs import Arrival
     from tests.analytics.replay.streams import Row
     from tests.factories import World

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 import threading
+from http.server import BaseHTTPRequestHandler
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -23,8 +24,6 @@ from tests.analytics.alerts.support import make_alert, messages, read_number, wr
 from tests.sending import make_all_due, send_all, set_clock
 
 if TYPE_CHECKING:
-    from http.server import BaseHTTPRequestHandler
-
     from django.core.mail import EmailMultiAlternatives
 
     from accounts.models import User

@@ -6,9 +6,11 @@ import datetime as dt
 import json
 import os
 import random
+from collections.abc import Sequence
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, Final
 from unittest.mock import Mock
+from uuid import UUID
 
 import duckdb
 import pytest
@@ -38,9 +40,6 @@ from tests.objects import save_entries
 from tests.sending import make_all_due, send_all, send_in_line
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from uuid import UUID
-
     from tests.factories import World
 
 

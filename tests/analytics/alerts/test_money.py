@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
@@ -22,8 +23,6 @@ from tests.analytics.alerts.support import make_alert, messages, read_number, re
 from tests.objects import save_entries
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from tests.factories import World
 
 

@@ -7,9 +7,11 @@ import random
 import re
 import shutil
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from datetime import date
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -31,11 +33,6 @@ from tenantadmin.lib.core.timestamps import from_epoch_ms
 from tests.analytics.advice.logs import Arrival, make_log
 from tests.analytics.replay.judge import judge
 from tests.analytics.replay.streams import DAYS, START, random_rules
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from pathlib import Path
-
 
 #: Statuses that an entry may have instead of the one that the ruleset decides.
 EXCEPTIONS = {"ERROR", "INVALIDATION_ERROR", "HOLD"}

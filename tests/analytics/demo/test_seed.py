@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, date, datetime, time, timedelta
 from io import StringIO
 from itertools import count
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 from uuid import UUID
 
@@ -48,9 +50,6 @@ from tests.objects import read_object, save_object, use_store
 from tosapp.publishing import last_publication, publish, read_current, terms_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
     from analytics.demo.profile import Profile
 
 DEMO = read_demo()

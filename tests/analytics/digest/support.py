@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Sequence
 from itertools import chain, count
 from typing import TYPE_CHECKING, Any
 
@@ -18,8 +19,6 @@ from tenantadmin.lib.objectstore import default_store
 from tests.objects import save_entries
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from analytics.models import Digest
     from tests.factories import World
 

@@ -7,6 +7,8 @@ import os
 import re
 import signal
 import smtplib
+from collections.abc import Iterator
+from email.message import EmailMessage
 from functools import partial
 from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
@@ -31,9 +33,6 @@ from tests.conftest import ApiClient
 from tests.sending import make_all_due, send_all
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from email.message import EmailMessage
-
     from tests.factories import World
 
 #: A rule whose id would be markup in HTML.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+from collections.abc import Callable, Iterator
 from io import StringIO
 from typing import TYPE_CHECKING, Any
 from unittest.mock import Mock, patch
@@ -30,8 +31,6 @@ from tests.objects import save_object
 from tests.racing import all_at_once
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from tests.factories import World
 
 
@@ -261,7 +260,7 @@ class TestTurns:
             return []
 
         TenantHealth.objects.update(due_at=clock.now)
-        with patch("analytics.jobs.digests._find_due", build):
+        with patch("analytics.jobs.digests.find_due_digests", build):
             assert len(DIGESTS.take(limit=9)) == 1
             make_due_digests(default_store(), tenant=world.tenant.pk)
         assert turn() == ["2026-03-31", "2026-03-30"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import duckdb
@@ -40,8 +41,6 @@ from tests.analytics.digest.support import (
 )
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tests.factories import World
 
 

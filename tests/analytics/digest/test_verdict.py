@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
-from uuid import uuid4
+from typing import Any
+from uuid import UUID, uuid4
 
 import pytest
 from django.db import connection
@@ -28,15 +29,10 @@ from analytics.watch.verdict import (
 )
 from logs.models import PendingBuild
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from uuid import UUID
-
 #: A Wednesday.
 TODAY = dt.date(2026, 11, 25)
 YESTERDAY = TODAY - dt.timedelta(days=1)
 pytestmark = pytest.mark.django_db
-
 
 AT = dt.datetime.combine(TODAY, dt.time(9), dt.UTC)
 

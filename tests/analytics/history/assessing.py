@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from datetime import date
 from io import StringIO
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 from django.core.management import call_command
 
@@ -13,9 +15,6 @@ from analytics.replay.runs import queue_replay
 from tenantadmin.lib.objectstore import default_store
 
 if TYPE_CHECKING:
-    from datetime import date
-    from uuid import UUID
-
     from analytics.models import ReplayRun
 
 

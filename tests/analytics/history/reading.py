@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from analytics.history.entries import Choices, Read, write_entries
 from analytics.history.rows import BadHistory, Options, Source
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 NOW = int(datetime(2026, 11, 29, tzinfo=UTC).timestamp() * 1000)
 

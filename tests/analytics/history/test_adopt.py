@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -19,9 +20,6 @@ from tests.analytics.history.stream import as_snowflake, make_stream
 from tests.conftest import ApiClient
 from tests.objects import save_object
 from tests.streams import body_of
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

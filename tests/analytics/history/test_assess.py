@@ -6,7 +6,8 @@ import csv
 import json
 from collections import Counter
 from io import StringIO
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -24,10 +25,6 @@ from tests.analytics.history.assessing import assess, replay
 from tests.analytics.history.stream import Sent, as_csvlog, as_databricks, as_snowflake, make_stream
 from tests.conftest import ApiClient
 from tests.streams import body_of
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

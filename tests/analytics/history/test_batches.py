@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -16,9 +18,6 @@ from tests.analytics.history.reading import bad, read, read_body
 from tests.analytics.history.stream import as_csvlog, as_databricks, as_snowflake, make_stream
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
     from tests.analytics.history.stream import Sent
 
 HEADER = b"QUERY_ID,QUERY_TEXT,START_TIME\n"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import date
 from decimal import Decimal
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,8 +15,6 @@ from analytics.history.metering import Metered, read_metering
 from analytics.history.rows import BadHistory, Source
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from analytics.history.metering import MeteredDays
 
 MARCH = [date(2026, 3, day) for day in range(1, 4)]

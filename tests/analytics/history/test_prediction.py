@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from datetime import UTC, date, datetime
+from pathlib import Path
+from random import Random
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -22,9 +24,6 @@ from tests.analytics.history.assessing import replay
 from tests.analytics.history.stream import Sent, as_databricks
 
 if TYPE_CHECKING:
-    from pathlib import Path
-    from random import Random
-
     from analytics.demo.profile import Call, Profile, Statement
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import gzip
 import json
+from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import duckdb
 import pytest
@@ -24,10 +26,6 @@ from tests.analytics.history.stream import (
     as_text,
     make_stream,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 FORMATS: dict[str, tuple[Source, Callable[[list[Sent]], bytes], Options]] = {
     "snowflake": (Source.SNOWFLAKE, as_snowflake, Options()),

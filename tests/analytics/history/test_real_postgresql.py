@@ -14,9 +14,10 @@ import re
 import subprocess
 import time
 from collections import defaultdict
+from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import psycopg
 import pytest
@@ -28,10 +29,6 @@ from tenantadmin.run import embedded
 from tenantadmin.run.embedded import postgresql
 from tenantadmin.run.embedded.layout import PORT, USER, Layout, postgresql_program
 from tests.analytics.history.assessing import assess
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

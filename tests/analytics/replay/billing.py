@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from datetime import date
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from tests.analytics.replay.judge import EXECUTED, is_decidable, mean_times
 from tests.analytics.savings.judge import Bill, Run
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from datetime import date
-    from fractions import Fraction
-
     from tests.analytics.replay.judge import Judgement, Row
     from tests.analytics.savings.judge import Price
 

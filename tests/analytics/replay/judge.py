@@ -10,17 +10,15 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from analytics.reports.sql import find_changed_tables, read_tables
 from rules.language import Action, Rule
 from rules.match import Decision, match
 from tests.rules.tables.judge import compare, parse
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 
 Row = dict[str, Any]
 DECIDABLE = {"HIT", "MISS", "BYPASS", "PASSTHROUGH", "BLOCKED", "HOLD", "ERROR", "INVALIDATION_ERROR"}

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import random
+from collections.abc import Sequence
 from datetime import date, timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -17,10 +20,6 @@ from logs.columns import COLUMNS, SqlType
 from logs.layout import DAY_MS, day_start_ms
 
 if TYPE_CHECKING:
-    import random
-    from collections.abc import Sequence
-    from pathlib import Path
-
     from duckdb import DuckDBPyConnection
 
     from analytics.demo.profile import Profile

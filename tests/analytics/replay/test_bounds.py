@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import random
 from collections import Counter
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import duckdb
@@ -18,8 +19,6 @@ from tests.analytics.replay.judge import judge
 from tests.analytics.replay.streams import DAYS, FIRST, demo_rows, make_row, run_replay, write_days
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from analytics.demo.profile import Profile
 
 STREAMS = 100

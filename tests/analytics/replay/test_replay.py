@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 import random
 from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import date
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -38,9 +40,6 @@ from tests.analytics.replay.streams import (
 from tests.analytics.savings.logs import random_prices
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-    from datetime import date
-
     from rules.language import Rule
     from tests.analytics.replay.streams import Row
 

@@ -7,13 +7,15 @@ import os
 import signal
 import threading
 import time
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from datetime import date, timedelta
 from io import StringIO
+from pathlib import Path
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import duckdb
 import pytest
@@ -54,10 +56,6 @@ from tests.conftest import ApiClient
 from tests.objects import save_entries
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-    from uuid import UUID
-
     from analytics.replay.result import ReplayResult
 
 pytestmark = pytest.mark.django_db(transaction=True)

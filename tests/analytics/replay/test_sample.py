@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from pathlib import Path
+from typing import Any, Final
 
 import duckdb
 import msgspec
@@ -19,10 +21,6 @@ from analytics.replay.words import describe_notes, judge
 from logs.layout import DAY_MS
 from rules.language import read_rules
 from tests.analytics.replay.streams import DAYS, SCHEMA, make_row, run_replay
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 KINDS: Final = ("zipf", "uniform", "heavy", "per-user", "bursts")
 #: What is compared with the exact replay, and what its change is.

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import random
+from collections.abc import Iterable, Sequence
 from datetime import date, timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -18,10 +21,6 @@ from logs.quoting import quote_texts
 from logs.sql import guard
 
 if TYPE_CHECKING:
-    import random
-    from collections.abc import Iterable, Sequence
-    from pathlib import Path
-
     import duckdb
 
     from tests.analytics.savings.judge import Price, Row

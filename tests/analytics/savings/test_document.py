@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import random
+from collections.abc import Iterator, Sequence
 from datetime import date, timedelta
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import duckdb
 import pytest
@@ -19,11 +21,6 @@ from tests.analytics.savings.logs import (
     random_prices,
     random_rows,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
-
 
 DAY = date(2026, 3, 10)
 SECOND, MINUTE, HOUR = 1_000, 60_000, 3_600_000

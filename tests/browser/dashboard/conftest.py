@@ -10,7 +10,8 @@ from __future__ import annotations
 import mimetypes
 import threading
 import uuid
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import count
@@ -33,7 +34,7 @@ from accounts.models import PersonalAccessToken, Tenant
 from analytics.demo.logs import read_demo
 from analytics.demo.seed import seed_demo
 from logs.definitions import PAGE_DEFINITIONS, STATUSES
-from rules.completion import rule_words
+from rules.contract import rule_words
 from tenantadmin.lib.objectstore import default_store, storage_settings
 from tests.browser.dashboard.demo import Demo
 from tests.browser.dashboard.signing_in import sign_in
@@ -41,9 +42,6 @@ from tests.browser.dashboard.watching import Watched, watched_dashboard
 from tests.emptying import empty_database
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from contextlib import AbstractContextManager
-
     from playwright.sync_api import Browser
     from pytest_django.plugin import DjangoDbBlocker
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -14,8 +15,6 @@ from accounts.models import RefreshToken
 from analytics.models import DigestPreference
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from tests.browser.dashboard.demo import Demo
 
 pytestmark = pytest.mark.browser

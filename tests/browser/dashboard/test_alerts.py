@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -17,8 +18,6 @@ from tests.receiver import receiver
 from tests.sending import send_all
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from tests.browser.dashboard.demo import Demo
     from tests.receiver import Receiver
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,8 +20,6 @@ from tests.browser.browsing import faults_of_width
 from tests.browser.dashboard.contract_types import MODULES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from playwright.sync_api import ViewportSize
 
     from accounts.models import User

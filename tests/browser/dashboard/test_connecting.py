@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,8 +13,6 @@ import yaml
 from django.db import connection
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from tests.browser.dashboard.demo import Demo
 
 pytestmark = pytest.mark.browser

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -25,9 +27,6 @@ from tests.gateway.gateway import Gateway, Statement
 from tests.gateway.service import Service
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
     from playwright.sync_api import Browser, Route
 
     from tests.browser.dashboard.demo import Demo

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import threading
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,8 +27,6 @@ from tests.browser.dashboard.signing_in import sign_in
 from tests.browser.dashboard.watching import edit, watched_dashboard
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from playwright.sync_api import Browser, Route
 
     from tests.browser.dashboard.demo import Demo

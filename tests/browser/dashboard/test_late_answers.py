@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -17,8 +18,6 @@ from tenantadmin.lib.core.timestamps import now
 from tests.browser.browsing import pass_frames
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from playwright.sync_api import Page, Route
 
     from tests.browser.dashboard.demo import Demo

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 from uuid import UUID
@@ -21,15 +22,12 @@ from tests.browser.dashboard.demo import at_both_origins
 from tests.browser.dashboard.pages import dashboard_pages
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from playwright.sync_api import Page, Route, ViewportSize
 
     from tests.browser.dashboard.demo import Demo
 
 pytestmark = pytest.mark.browser
 PHONE: ViewportSize = {"width": 390, "height": 844}
-
 
 CONTRAST = {"runOnly": ["color-contrast"], "resultTypes": ["violations"]}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
@@ -15,8 +16,6 @@ from tests.browser.dashboard.signing_in import sign_in_by_mail
 from tests.browser.dashboard.watching import edit
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from playwright.sync_api import Browser
 
 pytestmark = pytest.mark.browser

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -31,8 +32,6 @@ from tests.browser.dashboard.demo import at_both_origins
 from tests.browser.dashboard.watching import edit
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from playwright.sync_api import Locator, Page
 
     from tests.browser.dashboard.demo import Demo

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import uuid
+from collections.abc import Callable
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -16,8 +17,6 @@ from rules.models import Marker
 from rules.ruleset import read_ruleset
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from tests.browser.dashboard.demo import Demo
 
 pytestmark = pytest.mark.browser

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -19,8 +20,6 @@ from tests import factories
 from tests.browser.dashboard.demo import at_both_origins
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from playwright.sync_api import Page
 
     from tests.browser.dashboard.demo import Demo

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
@@ -22,8 +23,6 @@ from tosapp.models import Acknowledgement
 from tosapp.publishing import publish, require_active
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from playwright.sync_api import Browser
 
     from tests.browser.dashboard.demo import Demo

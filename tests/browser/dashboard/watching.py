@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,8 +17,6 @@ from tests.browser.browsing import opened_page, pass_frames
 from tests.browser.dashboard.contract_types import contract
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from playwright.sync_api import Browser, Page, Request
 
 _WATCH: Final = (Path(__file__).parent / "contract_watch.js").read_text()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -13,8 +14,6 @@ from accounts.admin.base import TABS
 from tests.browser.browsing import browsing, requested_hosts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from playwright.sync_api import Page
 
     from accounts.models import Tenant
@@ -26,7 +25,6 @@ RULE: dict[str, Any] = {
     "conditions": {"tables": {"containsAny": ["sales.orders"]}, "isReadOnly": True},
     "ttlSeconds": 3600,
 }
-
 
 #: The page's scripts, its fonts and all parts that come after it are there, and what the service says of the
 #: rules in an editor.

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
-
 #: Numbers what a page offers to a keyboard, and returns how many there are.
 _NUMBER_CONTROLS = """() => {
     const of = ".page :is(a[href], button, input, select, textarea, summary, [tabindex='0'])";
@@ -203,7 +202,6 @@ _BROKEN_DAYS = """() => {
 }"""
 
 LONG_NAME = "Reporting warehouse of the northern sales organisation (production, Frankfurt)"
-
 
 #: How much wider a list is than its place.
 _OVERFLOW_OF_LIST = """() => {

@@ -10,14 +10,12 @@ import json
 import re
 import sys
 import uuid
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from tests.gateway.faces.http import Handler, HttpFace, HttpSession
 from tests.gateway.faces.refusals import describe_refusal, refuse
 from tests.gateway.gateway import Session
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _thrift: dict[str, Any] = {}
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+import ssl
 import uuid
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from email.message import Message
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
@@ -19,10 +22,6 @@ from tests.gateway.faces.tries import Tries
 from tests.gateway.gateway import Session, WarehouseError
 
 if TYPE_CHECKING:
-    import ssl
-    from collections.abc import Mapping, Sequence
-    from email.message import Message
-
     from tests.gateway.gateway import Answer, Gateway, Statement
 
 

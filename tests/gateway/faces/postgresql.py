@@ -14,6 +14,7 @@ import socketserver
 import ssl
 import struct
 import uuid
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
@@ -26,8 +27,6 @@ from tests.gateway.faces.tries import Tries
 from tests.gateway.gateway import Session, WarehouseError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from tests.gateway.gateway import Answer, Gateway, Statement, Warehouse
 
 #: What ends the answer to an Execute: CommandComplete, EmptyQuery, PortalSuspended, Error, CopyIn.

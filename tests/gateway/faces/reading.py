@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 from sqlglot.dialects.dialect import Dialect as Grammar
 from sqlglot.errors import SqlglotError
@@ -13,9 +14,6 @@ from analytics.history.standardize import Standardizer
 from rules.dialects.control import find_control
 from rules.dialects.words import Dialect
 from tests.gateway.gateway import Statement
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 _GRAMMARS = {"postgresql": "postgres", "snowflake": "snowflake", "databricks": "databricks"}
 

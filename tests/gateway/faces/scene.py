@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import socketserver
+import ssl
 import subprocess
 import threading
 from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -30,10 +33,6 @@ from tests.gateway.service import Service
 from tests.objects import save_object
 
 if TYPE_CHECKING:
-    import socketserver
-    import ssl
-    from collections.abc import Iterator, Mapping, Sequence
-
     from pytest_django.live_server_helper import LiveServer
 
 VISIT: Final = Path(__file__).parents[2] / "drivers/scripts/visit.py"

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 
 import pytest
 
 from logs.sql.engines.local import LocalEngine
 from logs.sql.protocol import Limits, LogSource
 from tests.logs.sql.support import write_day
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-    from pathlib import Path
 
 
 @pytest.fixture

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -10,10 +11,6 @@ import pyarrow.parquet as pq
 from logs import columns
 from logs.columns import SqlType
 from logs.sql.protocol import DayFiles
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
 _ARROW = {
     SqlType.VARCHAR: pa.string(),

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
@@ -33,8 +34,6 @@ from tests.logs.sql.statements import REFUSED
 from tests.logs.sql.support import write_day
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from logs.sql.engines.local import LocalEngine
     from tests.factories import World
 

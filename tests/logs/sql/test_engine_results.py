@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import io
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -115,6 +117,15 @@ def test_a_parquet_file_without_rows_has_the_right_types(engine: LocalEngine) ->
         assert _parquet(result).schema == _parquet(full).schema
         assert _parquet(result).num_rows == 0
     assert _parquet(empty).schema.types[:5] == [pa.int64(), pa.string(), pa.bool_(), pa.int64(), pa.string()]
+
+
+def test_duckdb_finds_the_nan_of_a_parquet_file(engine: LocalEngine, tmp_path: Path) -> None:
+    file = tmp_path / "answer.parquet"
+    numbers = _run(engine, "SELECT unnest([1.0::DOUBLE, 2, 'nan']) AS x, unnest([1.0::FLOAT, 2, 'nan']) AS y")
+    file.write_bytes(b"".join(parquet_pieces(numbers)))
+    counted = f"SELECT count(*) FILTER (x > 2), count(*) FILTER (y > 2) FROM '{file}'"
+    assert duckdb.execute(counted).fetchone() == (1, 1)
+    assert duckdb.execute(f"SELECT count(*) FROM '{file}' WHERE x > 2").fetchone() == (1,)
 
 
 _KEY = "k" * 3_000

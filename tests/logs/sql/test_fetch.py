@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,8 +12,6 @@ import pytest
 from logs.sql.protocol import DayFiles, Limits, LogSource
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from logs.sql.engines.local import LocalEngine
 
 

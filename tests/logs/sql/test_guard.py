@@ -15,10 +15,8 @@ from tests.logs.sql.statements import ALLOWED, REFUSED
 
 _connection = duckdb.connect(config={"errors_as_json": True})
 
-
 _BACKQUOTES = """Backquotes are not quotes here. Quote a name that needs it with "…", and text with '…'."""
 _PIVOT = "PIVOT needs its values listed: PIVOT … ON column IN ('a', 'b')."
-
 
 _COLUMNS = (
     "GET /tenants/{tenant}/query/schema lists the columns of proxy_logs; the SQLAlchemy dialect of the"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from unittest.mock import Mock
 
@@ -19,9 +21,6 @@ from tests.logs.sql.statements import ALLOWED
 from tests.logs.sql.support import write_day
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
     from logs.sql.engines.pool import QueryProcess
 
 _PROCESS_LIMITS = wire.ProcessLimits(seconds=15, memory_bytes=1 << 30, threads=2, idle_seconds=60)

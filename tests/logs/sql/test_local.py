@@ -8,6 +8,7 @@ import os
 import signal
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,8 +36,6 @@ from tests.logs.sql.statements import ALLOWED
 from tests.logs.sql.support import write_day
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from logs.sql.engines.pool import QueryProcess
 
 _LIMITS = Limits()
@@ -108,7 +107,6 @@ _MISSING_COLUMNS = {
     "each another": [["requestSize"], ["tables"], ["xRealIp", "cacheStatus"]],
     "all": [["tables", "xRealIp", "responseSize"]] * 3,
 }
-
 
 _STATEMENTS = (
     "SELECT * FROM proxy_logs ORDER BY day",

@@ -9,9 +9,9 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import psutil
 import pytest
@@ -20,9 +20,6 @@ from logs.sql.engines.local import LocalEngine
 from logs.sql.engines.pool import PoolBroken, ProcessPool
 from logs.sql.protocol import Limits, LogSource, QueryInterrupted
 from logs.sql.wire import ProcessLimits
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 _EMPTY = LogSource("empty", ())
 _LIMITS = ProcessLimits(seconds=15, memory_bytes=1 << 30, threads=2)

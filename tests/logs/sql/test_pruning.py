@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import Any
 
 import duckdb
 import pytest
@@ -11,9 +12,6 @@ from hypothesis import strategies as st
 
 from logs.sql import guard
 from logs.sql.pruning import days_read
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 _DAYS = [f"2026-01-{day:02d}" for day in range(1, 11)]
 _connection = duckdb.connect(config={"errors_as_json": True})

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -17,9 +19,6 @@ from logs.sql.protocol import QueryResult, ResultColumn
 from logs.sql.results import arrow_pieces, csv_pieces, json_pieces, ndjson_pieces, parquet_pieces
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from pathlib import Path
-
     Table = Callable[[QueryResult], pa.Table]
 
 _TENANT = UUID(int=1)

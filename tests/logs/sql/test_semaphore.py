@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 from contextlib import ExitStack
-from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from logs.sql.engines.local import FairSemaphore, QueueFull, SlotTimeout
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _LATER = 60.0
 

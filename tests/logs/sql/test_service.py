@@ -11,6 +11,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
@@ -44,8 +45,6 @@ from tests.environment import environment
 from tests.ports import reserved_port
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from logs.sql.engines.local import LocalEngine
     from tests.factories import World
 

@@ -11,6 +11,7 @@ import os
 import random
 import re
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -38,8 +39,6 @@ from tests.logs.sql.statements import ALLOWED
 from tests.logs.sql.support import write_day
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from logs.sql.engines.local import LocalEngine
 
 pytestmark = pytest.mark.spark

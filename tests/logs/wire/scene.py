@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
 from functools import partial
+from pathlib import Path
 from socket import create_server
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import psycopg
 import pytest
@@ -27,10 +29,6 @@ from tenantadmin.lib.objectstore import default_store
 from tests import factories
 from tests.gateway.faces.tls import HOST, make_certificate
 from tests.objects import save_object
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 DAYS = [date(2026, 3, number) for number in (1, 2, 3)]
 

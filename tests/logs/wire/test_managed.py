@@ -10,10 +10,13 @@ import hmac
 import operator
 import queue
 import socket
+import ssl
 import struct
 import threading
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from django.conf import settings
@@ -23,11 +26,6 @@ from logs.wire import messages
 from logs.wire.catalog import Backend, Catalog, NotPrepared, Unavailable, prepare_catalog
 from logs.wire.messages import LOST, Message, ProtocolError, Stream
 from tests.gateway.faces.tls import HOST, make_certificate
-
-if TYPE_CHECKING:
-    import ssl
-    from collections.abc import Iterator
-    from pathlib import Path
 
 PASSWORD = "of the superuser"
 SALT = b"0123456789abcdef"

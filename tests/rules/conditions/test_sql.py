@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import duckdb
 import pyarrow as pa
@@ -16,9 +17,6 @@ from rules.conditions import CONDITION_KEYS, Kind, compile_sql, matches, parse_c
 from rules.conditions.patterns import compile_regex, fold_case, fold_case_sql
 from rules.conditions.sql import quote_text
 from tests.rules.conditions.strategies import conditions, rows
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _ARROW: dict[Kind, pa.DataType] = {Kind.BOOL: pa.bool_(), Kind.NUMBER: pa.int32()}
 SCHEMA = pa.schema([(name, _ARROW.get(key.kind, pa.string())) for name, key in CONDITION_KEYS.items()])

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import psycopg
 import pytest
@@ -11,9 +12,6 @@ from sqlglot.dialects.databricks import Databricks
 from sqlglot.dialects.snowflake import Snowflake
 
 from rules.dialects.words import WORDS, Dialect, Form, On, find_chance, find_time, find_word
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ from rules.lint import (
 )
 from rules.lint.limits import MAX_FINDINGS
 from rules.lint.registry import Context
-from tenantadmin.lib.core.work import CallerGone, TooCostly, Work, working
+from tenantadmin.lib.core.serving import CallerGone, TooCostly, Work, working
 from tests.rules.conditions.strategies import conditions
 from tests.rules.lint.helpers import cache_rule, find_codes, nest, rule_with
 

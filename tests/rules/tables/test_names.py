@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import duckdb
 import pytest
@@ -21,9 +21,6 @@ from rules.tables.names import (
     read_name,
 )
 from tests.rules.tables import judge
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 CONNECTION = duckdb.connect(config={"threads": 1})
 

@@ -6,6 +6,7 @@ import datetime as dt
 import json
 import threading
 import time
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -29,8 +30,6 @@ from tests.admin.filling import make_row
 from tests.admin.staff import cells, text_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from django.test import Client
 
     from tests import factories
@@ -131,8 +130,7 @@ class TestServers:
 
         broker = Probes(dict.fromkeys(("queues", "beat", "workers"), fail), deadline=1)
         monkeypatch.setattr(system, "_broker", broker)
-        checks = {error: lambda: False for error in system._NAMES}
-        monkeypatch.setattr(health, "readiness", health.Readiness(checks))
+        monkeypatch.setattr(health, "readiness", health.Readiness(dict.fromkeys(system._NAMES, fail)))
         shown = show(staff, part="servers")
         assert shown.count("no answer in time") == 4
         assert "Regular jobs no run is known" in shown

@@ -8,7 +8,8 @@ import re
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, NoReturn
+from pathlib import Path
+from typing import Any, NoReturn
 
 import pytest
 
@@ -16,9 +17,6 @@ import manage
 from tenantadmin.conf.environment import ConfigurationError
 from tenantadmin.conf.secrets import ensure_secret, is_weak_secret, new_secret_key, new_signing_key
 from tests.environment import PRODUCTION, ROOT, SECRETS, environment, read_settings, read_variables
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 #: Variables whose default depends on other variables or on the machine.
 DERIVED = {

@@ -6,8 +6,8 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import psutil
 import psycopg
@@ -18,9 +18,6 @@ from tenantadmin.conf.environment import read_database
 from tenantadmin.run import embedded
 from tenantadmin.run.embedded.layout import FileLock, Layout
 from tests.environment import environment
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 ROOT = Path(__file__).parents[3]
 #: Needs the servers of the directory in its argument until its input ends.

@@ -7,9 +7,10 @@ import selectors
 import sys
 import threading
 import time
+from collections.abc import Callable, Coroutine, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import pytest
 from hypothesis import given
@@ -26,9 +27,6 @@ from tenantadmin.lib.core.serving import (
 from tenantadmin.run.front.answers import PIECE_BYTES, AnswerLimits, Answers, cut
 from tenantadmin.run.front.application import Front, Threads, make_environ
 from tenantadmin.run.front.bodies import BodyLimits, BodyReceiver, BodyTooLarge
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterable, Iterator
 
 T = TypeVar("T")
 

@@ -116,7 +116,10 @@ def state(name: str, **labels: str) -> float:
 def test_a_server_that_does_not_answer_is_a_metric_and_is_not_asked_for_more(
     settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    checks = {health.DATABASE: lambda: True, health.REDIS: lambda: False, health.OBJECT_STORE: lambda: True}
+    def fail() -> None:
+        raise ConnectionError
+
+    checks = {health.DATABASE: lambda: None, health.REDIS: fail, health.OBJECT_STORE: lambda: None}
     monkeypatch.setattr(health, "readiness", health.Readiness(checks))
     monkeypatch.setattr(metrics_server, "read_queues", None)
     servers = {name: state("server_up", server=name) for name in checks}

@@ -10,12 +10,13 @@ import socket
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from contextlib import nullcontext
 from datetime import UTC, date, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from unittest.mock import Mock
 
 import pytest
@@ -24,9 +25,6 @@ from django.core.management.base import CommandError
 from tenantadmin.management.commands import serve
 from tenantadmin.run.serve import announce
 from tenantadmin.run.serve.address import Address, AddressError, check_is_free
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 TENANT = "5f0c6f3e-0a55-4b0c-8a43-3c9b6f0f6d11"
 DEMO = {

@@ -5,8 +5,9 @@ from __future__ import annotations
 import csv
 import io
 import re
+from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from django.core.cache import cache
@@ -24,9 +25,6 @@ from tosapp.admin import pages as terms_page
 from tosapp.admin.pages import render_markdown
 from tosapp.models import Acknowledgement
 from tosapp.publishing import active_terms, publish, terms_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 FIRST, SECOND = "# Terms\n\nBe kind.", "# Terms\n\nBe very kind."
 PAGE, EDIT, CSV = "/admin/terms/", "/admin/terms/edit/", "/admin/terms/users.csv"

@@ -8,15 +8,16 @@ import io
 import json
 import sys
 import uuid
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
-from urllib.parse import quote
+from typing import Annotated, Any, NoReturn
 
 import httpx
 import typer
 
 from tenantadmin_client import ApiError, Client, Forbidden, LintFailed, UnknownCondition
+from tenantadmin_client.client import path_of
 from tenantadmin_client.files import (
     FileError,
     RulesFile,
@@ -38,9 +39,6 @@ from tenantadmin_client.show import (
     show_savings,
     show_table,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 #: The exit status of `plan` when there is something to apply.
 CHANGES = 2
@@ -203,7 +201,7 @@ def sql(
     with _client() as client:
         response = client.request(
             "POST",
-            f"/tenants/{quote(tenant, safe='')}/query",
+            path_of("tenants", tenant, "query"),
             json={"sql": statement},
             headers={"Accept": "application/json" if as_json else "text/csv"},
         )

@@ -5,7 +5,9 @@ from __future__ import annotations
 import io
 import random
 import time
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from types import TracebackType
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -13,9 +15,6 @@ from tenantadmin_client.conditions import check_conditions
 from tenantadmin_client.errors import error_for
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from types import TracebackType
-
     import httpx
     import pandas
     import polars
@@ -206,7 +205,7 @@ class Client:
 
     def config(self, tenant: str) -> Document:
         """Return a tenant's configuration."""
-        return self._document(f"/config/tenants/{segment(tenant)}/config")
+        return self._document(path_of("config", "tenants", tenant, "config"))
 
     def rules(self, tenant: str) -> Document:
         """Return a tenant's ruleset."""
@@ -279,10 +278,8 @@ class Client:
         if rules is not None:
             check_conditions(rules)
         replayed = {"draftId": draft} if rules is None else {"rules": rules}
-        path = f"/tenants/{segment(tenant)}/replays"
-        replay: dict[str, Any] = self.request(
-            "POST", path, json={"from": first, "to": last, **replayed}
-        ).json()
+        path = path_of("tenants", tenant, "replays")
+        replay = self._json("POST", path, json={"from": first, "to": last, **replayed})
         ends = time.monotonic() + wait
         pause = 0.2
         while replay["state"] in {"queued", "running"}:
@@ -290,7 +287,7 @@ class Client:
                 raise TimeoutError(f"the replay {replay['replayId']} is still {replay['state']}")
             time.sleep(pause)
             pause = min(2 * pause, 5)
-            replay = self.request("GET", f"{path}/{replay['replayId']}").json()
+            replay = self._json("GET", f"{path}/{replay['replayId']}")
         return replay
 
     def savings(self, tenant: str, *, first: str, last: str, step: str = "day") -> dict[str, Any]:
@@ -299,23 +296,17 @@ class Client:
         ``step`` is ``day`` or ``month``: which rows the answer has. docs/savings.md explains them.
         """
         params = {"from": first, "to": last, "step": step}
-        body: dict[str, Any] = self.request(
-            "GET", f"/tenants/{segment(tenant)}/savings", params=params
-        ).json()
-        return body
+        return self._json("GET", path_of("tenants", tenant, "savings"), params=params)
 
     def explain(self, tenant: str, request: Mapping[str, Any]) -> dict[str, Any]:
         """Return what the rules do with a request, which maps condition keys to values."""
-        body: dict[str, Any] = self.request(
-            "POST", f"{_rules(tenant)}/explain", json={"request": request}
-        ).json()
-        return body
+        return self._json("POST", f"{_rules(tenant)}/explain", json={"request": request})
 
     def sql(self, tenant: str, statement: str) -> Result:
         """Run one SELECT over the log of a tenant."""
         response = self.request(
             "POST",
-            f"/tenants/{segment(tenant)}/query",
+            path_of("tenants", tenant, "query"),
             json={"sql": statement},
             headers={"Accept": _ARROW},
         )
@@ -331,17 +322,14 @@ class Client:
         ``filters`` are the parameters of the contract; ``from_`` is ``from``.
         """
         params = {name.rstrip("_"): value for name, value in filters.items()}
-        return self.pages(f"/tenants/{segment(tenant)}/requests", "requests", params=params)
+        return self.pages(path_of("tenants", tenant, "requests"), "requests", params=params)
 
     def invalidate(self, tenant: str, rule: str, *, marker: str, reason: str = "") -> dict[str, Any]:
         """Mark what a rule has cached as stale. ``marker`` is a new id, unique in the tenant."""
         body: dict[str, Any] = {"markerId": marker, "targetRuleId": rule}
         if reason:
             body["metadata"] = {"reason": reason}
-        made: dict[str, Any] = self.request(
-            "POST", f"/tenants/{segment(tenant)}/invalidation-markers", json=body
-        ).json()
-        return made
+        return self._json("POST", path_of("tenants", tenant, "invalidation-markers"), json=body)
 
     def invalidate_tables(
         self,
@@ -361,8 +349,11 @@ class Client:
             body["reason"] = reason
         if rules:
             body["ruleIds"] = rules
-        made = self.request("POST", f"/tenants/{segment(tenant)}/invalidations", json=body).json()
-        return list(made["markers"])
+        return list(self._json("POST", path_of("tenants", tenant, "invalidations"), json=body)["markers"])
+
+    def _json(self, method: str, path: str, **options: Any) -> dict[str, Any]:
+        body: dict[str, Any] = self.request(method, path, **options).json()
+        return body
 
     def _document(self, path: str) -> Document:
         response = self.request("GET", path)
@@ -374,11 +365,12 @@ def _origin(url: httpx.URL) -> tuple[str, str, int | None]:
 
 
 def _rules(tenant: str) -> str:
-    return f"/config/tenants/{segment(tenant)}/rules"
+    return path_of("config", "tenants", tenant, "rules")
 
 
-def segment(text: str) -> str:
-    return quote(text, safe="")
+def path_of(*segments: str) -> str:
+    """Return a path. Segments may hold any character."""
+    return "".join(f"/{quote(segment, safe='')}" for segment in segments)
 
 
 def _pause(attempt: int, retry_after: str) -> float:

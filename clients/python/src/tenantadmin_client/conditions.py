@@ -7,10 +7,8 @@ here names them without a request.
 from __future__ import annotations
 
 import difflib
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from collections.abc import Iterator
+from typing import Any
 
 KEYS = frozenset(
     {

@@ -7,19 +7,15 @@ import datetime as dt
 import json
 import re
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from itertools import islice
-from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
+from typing import Any
 
 import httpx
 
-from tenantadmin_client.client import Client
+from tenantadmin_client.client import Client, path_of
 from tenantadmin_client.errors import ApiError, BadRequest
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
 
 apilevel = "2.0"
 #: Threads may share the module, and no connection.
@@ -130,7 +126,7 @@ class Connection:
 
     def __init__(self, client: Client, tenant: str, *, allow_truncated: bool) -> None:
         self._client = client
-        self._path = f"/tenants/{quote(tenant, safe='')}/query"
+        self._path = path_of("tenants", tenant, "query")
         self._allows_truncated = allow_truncated
         self._is_closed = False
 
@@ -430,7 +426,6 @@ _WRITERS: tuple[tuple[type, Callable[[Any], str]], ...] = (
     (dt.timedelta, _duration),
     (uuid.UUID, lambda value: f"CAST('{value}' AS UUID)"),
 )
-
 
 # Results -----------------------------------------------------------------------------------------
 

@@ -19,17 +19,15 @@ import math
 import os
 import re
 import subprocess
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import yaml
 
 from tenantadmin_client.conditions import check_conditions
 from tenantadmin_client.sections import SECTIONS, Secret, SectionError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
 
 #: A variable, or the escape of what would begin one.
 _VARIABLE = re.compile(r"\$\{(\w+)\}|\$\$\{")

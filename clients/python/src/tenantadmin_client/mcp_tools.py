@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+from collections.abc import Callable
 from decimal import Decimal
 from importlib import metadata, resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
-from urllib.parse import quote
 
 from mcp.server import MCPServer
 from mcp.server.mcpserver import Context  # noqa: TC002 - the SDK reads the annotations
@@ -17,12 +17,11 @@ from mcp.types import ToolAnnotations
 from pydantic import Field
 
 from tenantadmin_client import mcp_prompts
+from tenantadmin_client.client import path_of
 from tenantadmin_client.conditions import UnknownCondition
 from tenantadmin_client.errors import ApiError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from tenantadmin_client.client import Client
 
 _INSTRUCTIONS = (
@@ -115,13 +114,13 @@ class Tools:
         start: Start = 0,
     ) -> str:
         """Show a tenant: configuration, rules, setup, totals of this month, last changes of its rules."""
-        month = dt.datetime.now(dt.timezone.utc).strftime("%Y/%m")
+        now = dt.datetime.now(dt.timezone.utc)
         parts = {
-            "config": _config(tenant, "/config"),
-            "rules": _config(tenant, "/rules"),
-            "setup": _tenant(tenant, "/setup"),
-            "thisMonth": _tenant(tenant, f"/summaries/{month}"),
-            "changes": _config(tenant, "/rules/history?limit=5"),
+            "config": path_of("config", "tenants", tenant, "config"),
+            "rules": path_of("config", "tenants", tenant, "rules"),
+            "setup": path_of("tenants", tenant, "setup"),
+            "thisMonth": path_of("tenants", tenant, "summaries", f"{now:%Y}", f"{now:%m}"),
+            "changes": f"{path_of('config', 'tenants', tenant, 'rules', 'history')}?limit=5",
         }
         wanted = parts if part is None else {part: parts[part]}
 
@@ -186,7 +185,7 @@ class Tools:
             for name, value in {**given, "cursor": cursor, "limit": f"{limit or 50}"}.items()
             if value
         }
-        return self._get(ctx, _tenant(tenant, "/requests"), params, start=start)
+        return self._get(ctx, path_of("tenants", tenant, "requests"), params, start=start)
 
     def sql(
         self,
@@ -202,7 +201,7 @@ class Tools:
 
         def run(client: Client) -> Any:
             body = {"sql": statement}
-            response = client.request("POST", _tenant(tenant, "/query"), json=body)
+            response = client.request("POST", path_of("tenants", tenant, "query"), json=body)
             return json.loads(response.content, parse_float=_exact)
 
         return self._ask(ctx, run, start)
@@ -225,7 +224,9 @@ class Tools:
 
         def run(client: Client) -> Any:
             if log_id:
-                return client.request("POST", _tenant(tenant, "/explain"), json={"logId": log_id}).json()
+                return client.request(
+                    "POST", path_of("tenants", tenant, "explain"), json={"logId": log_id}
+                ).json()
             if request is None:
                 raise ValueError("Give a `log_id` or a `request`.")
             return client.explain(tenant, request)
@@ -234,7 +235,7 @@ class Tools:
 
     def recommendations(self, ctx: Context[Any, Any], tenant: Tenant, start: Start = 0) -> str:
         """List the open recommendations of a tenant, with what each would save and its risk."""
-        return self._get(ctx, _tenant(tenant, "/recommendations"), {"state": "open"}, start=start)
+        return self._get(ctx, path_of("tenants", tenant, "recommendations"), {"state": "open"}, start=start)
 
     def draft_rules(
         self,
@@ -249,7 +250,9 @@ class Tools:
 
         def run(client: Client) -> Any:
             body = {"name": name, "rules": rules}
-            draft = client.request("POST", _config(tenant, "/rules/drafts"), json=body).json()
+            draft = client.request(
+                "POST", path_of("config", "tenants", tenant, "rules", "drafts"), json=body
+            ).json()
             # The agent wrote them.
             return {name: value for name, value in draft.items() if name != "rules"}
 
@@ -269,19 +272,19 @@ class Tools:
     ) -> str:
         """Replay a draft over the log of some days: hits, saved time, risk, best hour to publish."""
         if replay is not None:
-            return self._get(ctx, _tenant(tenant, f"/replays/{quote(replay, safe='')}"), start=start)
+            return self._get(ctx, path_of("tenants", tenant, "replays", replay), start=start)
         return self._ask(
             ctx, lambda client: client.replay(tenant, draft=draft, first=first, last=last, wait=120), start
         )
 
     def diff_draft(self, ctx: Context[Any, Any], tenant: Tenant, draft: Draft, start: Start = 0) -> str:
         """Compare a draft with the live rules."""
-        path = _config(tenant, f"/rules/drafts/{quote(draft, safe='')}/diff")
+        path = path_of("config", "tenants", tenant, "rules", "drafts", draft, "diff")
         return self._get(ctx, path, start=start)
 
     def schema(self, ctx: Context[Any, Any], tenant: str) -> str:
         """List the columns of proxy_logs."""
-        return self._get(ctx, _tenant(tenant, "/query/schema"))
+        return self._get(ctx, path_of("tenants", tenant, "query", "schema"))
 
     def _get(
         self,
@@ -356,14 +359,6 @@ def _get_part(client: Client, path: str) -> Any:
         return client.request("GET", path).json()
     except ApiError as error:
         return {"error": str(error)}
-
-
-def _tenant(tenant: str, path: str) -> str:
-    return f"/tenants/{quote(tenant, safe='')}{path}"
-
-
-def _config(tenant: str, path: str) -> str:
-    return f"/config/tenants/{quote(tenant, safe='')}{path}"
 
 
 def _exact(text: str) -> float | str:

@@ -10,17 +10,16 @@ import hashlib
 import json
 import re
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import chain, count
 from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.parse import urlsplit
 
-from tenantadmin_client.client import segment
+from tenantadmin_client.client import path_of
 from tenantadmin_client.plan import Change, fields_that_differ
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     from tenantadmin_client.client import Client
 
 #: What the service alone writes into a configuration, and `access`, which only signed-in owners change.
@@ -166,7 +165,7 @@ class Configuration(Section):
 
     def write(self, client: Client, tenant: str, name: str, part: Any, found: Found) -> None:
         del name
-        path = f"/config/tenants/{segment(tenant)}/config"
+        path = path_of("config", "tenants", tenant, "config")
         client.request("PUT", path, json=self.complete(part, found), headers={"If-Match": found.etag})
 
 
@@ -265,7 +264,7 @@ def apply_sections(
 
 
 def _alerts(tenant: str) -> str:
-    return f"/tenants/{segment(tenant)}/alerts"
+    return path_of("tenants", tenant, "alerts")
 
 
 def _completed(channel: Mapping[str, Any]) -> dict[str, Any]:

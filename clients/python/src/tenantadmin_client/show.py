@@ -5,14 +5,12 @@ from __future__ import annotations
 import json
 import re
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 _out = Console(markup=False, highlight=False, emoji=False)
 _err = Console(markup=False, highlight=False, emoji=False, stderr=True)

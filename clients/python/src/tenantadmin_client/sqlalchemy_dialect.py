@@ -7,6 +7,8 @@ for a service without TLS, ``allow_truncated=true``, and ``timeout`` in seconds.
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Callable, Iterable
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy.engine import default
@@ -18,9 +20,6 @@ from sqlalchemy.sql.type_api import NativeForEmulated
 from tenantadmin_client import dbapi
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from types import ModuleType
-
     from sqlalchemy.engine import URL
     from sqlalchemy.engine.interfaces import IsolationLevel
 
@@ -34,7 +33,6 @@ _TYPES: dict[str, type[types.TypeEngine[Any]]] = {
     "BOOLEAN": types.Boolean,
     "DATE": types.Date,
 }
-
 
 #: Words of DuckDB that are no names. SQLAlchemy has the others.
 _RESERVED = frozenset(

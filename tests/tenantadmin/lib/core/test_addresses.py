@@ -10,7 +10,7 @@ from django.test import RequestFactory
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenantadmin.lib.core.hosts import client_address, network_of
+from tenantadmin.lib.core.request_context import client_address, network_of
 
 
 @pytest.mark.parametrize(

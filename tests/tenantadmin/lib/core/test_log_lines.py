@@ -8,6 +8,7 @@ import logging
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -28,8 +29,6 @@ from tests import factories
 from tests.conftest import ApiClient
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from django.http import HttpRequest
 
 ROOT: Final = Path(__file__).parents[4]

@@ -14,7 +14,7 @@ import resource
 import sys
 from pathlib import Path
 import pyarrow
-from tenantadmin.lib.core.serving import give_memory_back
+from tenantadmin.lib.core.memory import give_memory_back
 
 def resident() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
@@ -52,7 +52,7 @@ def test_freed_blocks_go_back_to_the_system() -> None:
 
 
 def test_a_process_whose_objects_are_frozen_ends_without_an_error() -> None:
-    program = "import duckdb; from tenantadmin.lib.core.forks import freeze_objects; freeze_objects()"
+    program = "import duckdb; from tenantadmin.lib.core.memory import freeze_objects; freeze_objects()"
     ended = subprocess.run(
         [sys.executable, "-c", program], check=False, capture_output=True, text=True, timeout=60
     )

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import socket
 import time
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from email.utils import format_datetime
-from typing import TYPE_CHECKING, Any
+from http.server import BaseHTTPRequestHandler
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tenantadmin.lib.core.outgoing import Answer, Exceptions, NotSent, check_url, parse_exceptions, post
 from tenantadmin.lib.core.timestamps import now
 from tests.receiver import HOST, Receiver, running_receiver
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from http.server import BaseHTTPRequestHandler
-    from pathlib import Path
 
 LOCAL = parse_exceptions(("127.0.0.0/8",))
 NONE = Exceptions()

@@ -1,13 +1,12 @@
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, cast
 
 import pytest
 from django.db import connection, connections
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from tenantadmin.lib.database.postgresql.base import DatabaseWrapper
 
 

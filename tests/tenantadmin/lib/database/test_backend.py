@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import select
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,8 +11,6 @@ from django.db import connection
 from django.db.backends.postgresql import base
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from django.db.backends.base.base import BaseDatabaseWrapper
 
     from tenantadmin.lib.database.postgresql.base import DatabaseWrapper

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,8 +16,6 @@ from tenantadmin.lib.database.indexes import AddIndexWithoutLock
 from tenantadmin.lib.database.months import PartitionByMonth, ensure_month, stored_months
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     from django.db.migrations.operations.base import Operation
 
 ADD_INDEX = AddIndexWithoutLock(

@@ -7,9 +7,10 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from select import select
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import psycopg
 import pytest
@@ -19,9 +20,6 @@ from django.db.backends.signals import connection_created
 from tenantadmin.lib.database import connections
 from tests import factories
 from tests.conftest import ApiClient
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -23,8 +24,6 @@ from tenantadmin.lib.database.months import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from tenantadmin.lib.database.months import MonthlyModel
 
 EVENTS = Event._meta.db_table

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import logging
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -11,12 +12,10 @@ import redis
 from django.db import DatabaseError, connection
 
 from tenantadmin.lib.core.log_lines import logging_config
-from tenantadmin.lib.database.outages import NoOutageTraceback, is_database_away, is_redis_away
+from tenantadmin.lib.database.connections import NoOutageTraceback, is_database_away, is_redis_away
 from tests.ports import reserved_port
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from django.db.backends.base.base import BaseDatabaseWrapper
 
     from tests.conftest import ApiClient

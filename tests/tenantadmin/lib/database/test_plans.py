@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import psycopg
@@ -18,8 +19,6 @@ from tests.admin.filling import our_models
 from tests.conftest import ApiClient
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from django.db.models import Model
     from django.test import Client
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tenantadmin.lib.core.errors import NotAcceptable
-from tenantadmin.lib.http.parsers import preferred_media_type
+from tenantadmin.lib.http.bodies import preferred_media_type
 
 _OFFERED = ("application/json", "text/csv", "application/x-ndjson")
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tenantadmin.lib.http.parsers import accepts_gzip
+from tenantadmin.lib.http.bodies import accepts_gzip
 from tests import factories
 from tests.conftest import ApiClient
 from tests.operations import routes

@@ -11,6 +11,8 @@ import os
 import random
 import threading
 import time
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID, uuid4
 
@@ -37,9 +39,6 @@ from tests.killing import Killed, killed_at
 from tests.sending import send_all, send_in_line, set_clock
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from http.server import BaseHTTPRequestHandler
-
     from tests.factories import World
     from tests.receiver import Receiver
 

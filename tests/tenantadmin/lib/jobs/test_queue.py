@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import datetime as dt
 import random
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
 from uuid import UUID
 
 import pytest
@@ -20,9 +20,6 @@ from tenantadmin.lib.core.timestamps import now
 from tenantadmin.lib.jobs import queue as queue_module
 from tenantadmin.lib.jobs.queue import Queue
 from tests.racing import all_at_once
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 SECOND = dt.timedelta(seconds=1)
 START = now()

@@ -7,8 +7,10 @@ import io
 import os
 import shutil
 import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, cast
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO, cast
 
 import pytest
 from prometheus_client import REGISTRY
@@ -19,10 +21,6 @@ from tests.objects import save_object
 from tests.s3 import s3_endpoint, s3_url  # noqa: F401  # fixtures
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-    from typing import BinaryIO
-
     from tenantadmin.lib.objectstore import ObjectStore
 
 

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, ClassVar
 
@@ -37,8 +38,6 @@ from tests.objects import read_object, save_object, use_store
 from tests.s3 import s3_endpoint, s3_url  # noqa: F401  # fixtures
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from django.core.files import File
 
 ROOT = Path(__file__).resolve().parents[4]

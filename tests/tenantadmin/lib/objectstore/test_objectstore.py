@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 import os
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -25,9 +27,6 @@ from tests.objects import read_object, save_object
 from tests.s3 import s3_endpoint, s3_url  # noqa: F401  # fixtures
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-    from pathlib import Path
-
     from tenantadmin.lib.objectstore import Batch
 
 DAY, MINUTE = timedelta(days=1), timedelta(minutes=1)
@@ -113,7 +112,7 @@ def test_read_many_limits_the_bytes_in_memory(
             yield Entry(str(taken), size, "")
 
     sizes = [40 << 20, 20 << 20, 10 << 20, 90 << 20, *([1] * 40)]
-    monkeypatch.setattr("tenantadmin.lib.objectstore.keys.BATCH_OBJECTS", 1)
+    monkeypatch.setattr("tenantadmin.lib.objectstore.storage.BATCH_OBJECTS", 1)
     batches = WithoutRequests(bucket_name=s3_url.split("/")[2]).read_many(objects())
     in_memory = []
     for number in range(len(sizes)):
@@ -156,7 +155,7 @@ def test_listed_objects_are_read_as_they_are(store: ObjectStore) -> None:
 def test_an_object_that_is_deleted_after_the_listing_is_skipped(
     store: ObjectStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tenantadmin.lib.objectstore.keys.BATCH_OBJECTS", 50)
+    monkeypatch.setattr("tenantadmin.lib.objectstore.storage.BATCH_OBJECTS", 50)
     monkeypatch.setattr(LocalStore, "objects_per_read", 1)
     keys = [f"a/{number:03}" for number in range(200)]
     for key in keys:
