@@ -265,7 +265,7 @@ def _load_series(
     *,
     is_nocache_declined: bool,
 ) -> list[Series]:
-    declined = "request.is_nocache" if is_nocache_declined else "false"
+    declined = "n IN (SELECT n FROM request WHERE is_nocache)" if is_nocache_declined else "false"
     table = connection.execute(
         f"""
         SELECT number, played.rule, (played.kind = 'open')::BIGINT AS is_hidden, played.requested_at,
@@ -276,7 +276,6 @@ def _load_series(
                     if(played.kind = 'open', played.pair, played.identity)
             )::BIGINT AS key
         FROM {outcome.table} AS played
-        JOIN request ON request.n = played.n
         JOIN statement_shape ON played.statement = statement_shape.statement
             AND played.shape = statement_shape.shape
         WHERE played.is_cached

@@ -7,7 +7,8 @@
   key, and otherwise open.
 - `rules` decides each distinct combination of columns by the rules (``decision``), and learns the settings of
   the Gateway.
-- `play` computes which requests the cache serves (``decided``, then ``played``).
+- `play` computes which requests the cache serves (``decided``, then ``cache_outcome``); of a ruleset that is
+  compared with the current one, only for the statements on which they may differ (``touched``).
 - `count` counts the outcome, with bounds, hits at risk and the bill.
 - `compare` compares the rules in force with the log, and two rulesets: the `result`, with its caveats.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import ceil, floor, inf
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
     from analytics.replay.count import Counts
+    from analytics.replay.load import Gateway
     from analytics.replay.play import Outcome
     from analytics.reports.savings_sql import Bill
     from rules.language import Rule
@@ -37,13 +38,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """The outcome of rulesets, and the counts under each possible setting of the Gateway."""
+    """The outcomes of rulesets, and their counts, under each possible setting of the Gateway."""
 
     #: The last of the rulesets.
     rules: Sequence[Rule]
-    outcome: Outcome
-    #: The first are the counts of ``outcome``.
+    outcomes: Mapping[Gateway, Outcome]
+    #: The counts of the outcomes, in the same order.
     runs: Sequence[Counts]
+
+    @property
+    def outcome(self) -> Outcome:
+        """The first outcome."""
+        return next(iter(self.outcomes.values()))
 
     @property
     def bills(self) -> list[Bill]:

@@ -165,9 +165,9 @@ def _serves_stale(connection: DuckDBPyConnection, outcome: Outcome) -> bool:
 
 
 def find_moved(
-    connection: DuckDBPyConnection, before: str, after: str, *, position: float | None
+    connection: DuckDBPyConnection, before: Outcome, after: Outcome, *, position: float | None
 ) -> list[MovedRequests]:
-    """Count the counted requests whose status differs between two tables of outcomes.
+    """Count the counted requests whose status differs between an outcome and one that was `play`ed like it.
 
     A miss with hidden literals is in part a hit (``chance_of_…``), so that the rows agree with the hits.
 
@@ -179,9 +179,9 @@ def find_moved(
         WITH request_of_both AS (
             SELECT n, place, new.weight, old.status AS was, new.status AS becomes,
                 coalesce(old_chance.chance, 0) AS a, coalesce(new_chance.chance, 0) AS b
-            FROM {before} AS old JOIN {after} AS new USING (n) JOIN request USING (n)
-            LEFT JOIN chance_of_{before} AS old_chance USING (n)
-            LEFT JOIN chance_of_{after} AS new_chance USING (n)
+            FROM {before.table} AS old JOIN {after.played} AS new USING (n) JOIN request USING (n)
+            LEFT JOIN chance_of_{before.table} AS old_chance USING (n)
+            LEFT JOIN chance_of_{after.table} AS new_chance USING (n)
             WHERE new.is_counted
         ), part AS (
             SELECT n, place, was, becomes, weight AS least, weight * (1 - greatest(a, b)) AS most
@@ -237,21 +237,25 @@ _MAX_WORDS: Final = 10
 def compare_leaks(
     connection: DuckDBPyConnection, current: Outcome, subject: Outcome, *, warehouse: WarehouseTables
 ) -> ReplayLeaks:
-    """Return the leaks that the replayed ruleset ends, and those that it begins."""
+    """Return the leaks that the replayed ruleset ends, and those that it begins.
+
+    ``subject`` was `play`ed like ``current``. Statements that were not played again leak as before.
+    """
     differs = reads_tables_sql(warehouse.personal, warehouse)
-    for outcome in (current, subject):
+    before = f"(FROM {current.table} SEMI JOIN {subject.played} USING (statement))"
+    for outcome, outcomes in ((current, before), (subject, subject.played)):
         connection.execute(
             f"""
             CREATE OR REPLACE TABLE leak_of_{outcome.table} AS
             WITH worded AS (SELECT statement, {word_sql("text")} AS word FROM statement), personal AS (
                 SELECT statement, table_list, word
-                FROM (SELECT DISTINCT statement, table_list FROM {outcome.table} WHERE is_cached)
+                FROM (SELECT DISTINCT statement, table_list FROM {outcomes} WHERE is_cached)
                 JOIN worded USING (statement)
                 JOIN (SELECT table_list, text AS tables FROM table_list) AS table_list USING (table_list)
                 WHERE word IS NOT NULL OR {differs}
             ), shared AS (
                 SELECT rule, statement, any_value(word) AS word, list(DISTINCT user_name) AS users
-                FROM {outcome.table} AS outcome JOIN personal USING (statement, table_list)
+                FROM {outcomes} AS outcome JOIN personal USING (statement, table_list)
                 JOIN request USING (n)
                 WHERE outcome.is_counted AND is_cached AND outcome.identity IS NOT NULL
                     AND {SHARED.of("outcome.status")} AND user_name IS NOT NULL

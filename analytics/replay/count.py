@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from analytics.replay.load import NUMBER_OF, make_schema, registered
-from analytics.replay.play import KNOWN_MERGED, OPEN_MERGED
 from analytics.replay.result import Billed, BilledRange, MoneyRange, ReplayBilled
 from analytics.replay.sample import RARE_COUNTS, RARE_TIMES, find_margins
 from analytics.reports.savings_sql import Bill, bill_days, days_between, fill_savings, join_overlaps, split_by
@@ -56,7 +55,7 @@ _MIN_GROUPS: Final = 3
 def find_bounds(
     connection: DuckDBPyConnection, table: str, lifetimes: Sequence[Lifetime]
 ) -> tuple[dict[int, tuple[int, int]], float | None]:
-    """Compute the bounds for ``table``, the outcomes of the last call of `play`, in ``bounded_group``.
+    """Compute the bounds for ``table``, the outcomes of a call of `play`, in ``bounded_group``.
 
     Return the upper less the lower bound of hits and saved ms by the index of the rule, and the likely
     position between the bounds: the median position of the true value (0 to 1) in groups whose literals are
@@ -71,6 +70,7 @@ def find_bounds(
         if lifetime.stale_ms
     ]
     is_hit, is_miss = HIT.of("status"), STORED_MISS.of("status")
+    is_merged_miss = STORED_MISS.of("merged_status")
     with registered(connection, stale_rule=pa.Table.from_pylist(stale, _STALE)):
         # Under a rule that serves stale results, merged requests may need more executions than the real ones:
         # that gives no bound. Certain are the misses after the result of any execution before is too old.
@@ -91,29 +91,22 @@ def find_bounds(
                     SELECT rule, unnest(markers) AS marked_at FROM stale_rule
                 ) AS marker ON spaced.rule = marker.rule AND requested_at >= marked_at
                 GROUP BY spaced.rule, restart, vary, pair
-            ), merged AS (
-                SELECT rule, restart, vary, pair,
-                    count(*) FILTER (lane = {OPEN_MERGED}) AS open_misses,
-                    count(*) FILTER (lane = {KNOWN_MERGED}) AS known_misses
-                FROM played JOIN {table} AS whole USING (n)
-                WHERE lane <> 0 AND {STORED_MISS.of("played.status")} AND whole.is_counted
-                GROUP BY rule, restart, vary, pair
             ), grouped AS (
                 SELECT rule, restart, vary, pair, any_value(mean_ms) AS mean_ms,
                     any_value(weight) AS weight, count(*) FILTER (is_counted) AS requests,
                     count(*) FILTER (is_counted AND {is_hit}) AS hits,
                     count(*) FILTER (is_counted AND {is_miss} AND kind = 'known') AS own_misses,
+                    count(*) FILTER (is_counted AND {is_merged_miss} AND kind = 'open') AS open_misses,
+                    count(*) FILTER (is_counted AND {is_merged_miss} AND kind = 'known') AS known_misses,
                     bool_or(kind = 'open') AS has_open
                 FROM {table} WHERE is_cached AND kind <> 'exact'
                 GROUP BY rule, restart, vary, pair
             )
             SELECT rule, restart, vary, pair, mean_ms, weight, hits, has_open, requests - coalesce(
                     certain.misses,
-                    CASE WHEN has_open THEN greatest(own_misses, coalesce(open_misses, 0))
-                        ELSE coalesce(known_misses, 0) END
+                    CASE WHEN has_open THEN greatest(own_misses, open_misses) ELSE known_misses END
                 ) AS high
             FROM grouped
-            LEFT JOIN merged USING (rule, restart, vary, pair)
             LEFT JOIN certain USING (rule, restart, vary, pair)
             """
         )
@@ -182,6 +175,7 @@ def find_risk(
         changed_table=pa.Table.from_pylist(changed, _CHANGED),
         read_table=pa.Table.from_pylist(reading, _READ),
     ):
+        # Few entries are served after a change since they started: only their hits are compared one by one.
         connection.execute(
             f"""
             INSERT INTO at_risk
@@ -189,9 +183,17 @@ def find_risk(
                 SELECT DISTINCT name, requested_at + work_ms AS changed_at
                 FROM {table} AS outcome JOIN changed_table USING (statement, table_list)
                 WHERE {_IS_CHANGE}
+            ), served AS (
+                SELECT entry, table_list, any_value(started) AS started, max(requested_at) AS last_at
+                FROM {table} WHERE is_counted AND {HIT.of("status")} GROUP BY entry, table_list
+            ), doubtful AS (
+                SELECT DISTINCT entry
+                FROM (FROM served JOIN read_table USING (table_list)) AS served ASOF JOIN change
+                    ON served.name = change.name AND last_at >= changed_at
+                WHERE changed_at > started
             ), hit AS (
                 SELECT n, rule, pair, weight, requested_at, started, born, name
-                FROM {table} JOIN read_table USING (table_list)
+                FROM {table} SEMI JOIN doubtful USING (entry) JOIN read_table USING (table_list)
                 WHERE is_counted AND {HIT.of("status")}
             ), risk AS (
                 SELECT n, any_value(rule) AS rule, any_value(pair) AS pair, any_value(weight) AS weight,
@@ -224,22 +226,21 @@ KEPT: Final = "kept_execution"
 
 
 def execution_sql(table: str, *, is_exact: bool) -> str:
-    """Return SQL for the executions of ``table``, the outcomes of the last call of `play`.
+    """Return SQL for the executions of ``table``, the outcomes of a call of `play`.
 
     Columns: ``scope``, ``n``, ``host``, ``day``, ``starts``, ``took``. If the log hides literals, each
     execution is there for each scope that has it.
     """
     scopes = [APART] if is_exact else [APART, MERGED]
-    executes = f"({EXECUTED.of('{0}.status')} OR {{0}}.is_revalidation)".format
+    merged = f"{EXECUTED.of('merged_status')} OR merged_revalidation"
     return f"""
         SELECT scope, n, {NUMBER_OF["serverHostname"]} AS host, day, requested_at AS starts, took_ms AS took
         FROM (
-            SELECT request.*, {executes("outcome")} AS apart, coalesce({executes("merged")}, apart) AS merged
-            FROM {table} AS outcome JOIN request USING (n)
-            LEFT JOIN (FROM played WHERE lane = {OPEN_MERGED}) AS merged USING (n)
-            WHERE took_ms IS NOT NULL
-        ), (SELECT unnest({scopes}) AS scope)
-        WHERE if(scope = '{APART}', apart, merged)
+            SELECT n, {EXECUTED.of("status")} OR is_revalidation AS apart,
+                if(kind = 'open', coalesce({merged}, apart), apart) AS merged
+            FROM {table} WHERE apart OR merged
+        ) JOIN request USING (n), (SELECT unnest({scopes}) AS scope)
+        WHERE took_ms IS NOT NULL AND if(scope = '{APART}', apart, merged)
         UNION ALL
         SELECT scope, NULL, host, day, starts, took FROM outside_execution, (SELECT unnest({scopes}) AS scope)
     """
@@ -290,7 +291,7 @@ def bill_executions(
 
 
 def bill_outcome(connection: DuckDBPyConnection, table: str, job: Job, *, is_exact: bool) -> Sequence[Bill]:
-    """Return one bill, or two if the log hides literals. ``table`` is of the last call of `play`."""
+    """Return one bill, or two if the log hides literals, of a table of outcomes."""
     bills = bill_executions(connection, execution_sql(table, is_exact=is_exact), job)
     nothing = bill_days(days_between(job.first_day, job.last_day), job.pricing, awake={}, busy={})
     return [bills.get(scope, nothing) for scope in ([APART] if is_exact else [APART, MERGED])]
@@ -394,7 +395,7 @@ class Counts:
 def count_outcome(
     connection: DuckDBPyConnection, outcome: Outcome, job: Job, *, is_exact: bool, is_sampled: bool
 ) -> Counts:
-    """Count the outcome of the last call of `play`. `margins_of` of a sample reads what it leaves."""
+    """Count an outcome. `margins_of` of a sample reads what it leaves."""
     ids: dict[int, str | None] = {index: rule.id for index, rule in enumerate(outcome.decisions.rules)}
     rules: dict[str | None, Counter[str]] = defaultdict(Counter)
     columns = ", ".join(
@@ -480,7 +481,7 @@ def _count_firings(
         """
     ).fetchall()
     for ruleset, shape, count in rows:
-        for firing in outcome.decisions.firings[ruleset, shape]:
+        for firing in outcome.decisions.of_shapes[ruleset, shape].fired:
             rules[firing.rule_id]["fired"] += count
             for target in firing.targets:
                 rules[target]["markers"] += count

@@ -456,7 +456,7 @@ def _load_rows(connection: DuckDBPyConnection, columns: Collection[str], numbers
         " (SELECT DISTINCT matchedRule FROM log WHERE matchedRule IS NOT NULL ORDER BY matchedRule)"
     )
     rows = f"""
-        SELECT {{before}} + row_number() OVER (ORDER BY requested_at, log_id, place) AS n,
+        SELECT {{before}} + row_number() OVER () AS n,
             * EXCLUDE (log_id, place, has_id), if(has_id, place, NULL) AS place
         FROM (
             SELECT log.timestamp AS requested_at, coalesce(logId, '') AS log_id, logId IS NOT NULL AS has_id,
@@ -489,7 +489,7 @@ def _load_rows(connection: DuckDBPyConnection, columns: Collection[str], numbers
             JOIN table_list ON table_list.text IS NOT DISTINCT FROM log.tables
             LEFT JOIN query_hash ON query_hash.text IS NOT DISTINCT FROM log.queryHash
             {joins}
-            WHERE {{span}}
+            WHERE {{span}} ORDER BY requested_at, log_id, place
         )
     """
     before = 0

@@ -34,6 +34,7 @@ from analytics.replay.result import (
     Caveat,
     LearnedGateway,
     ReplayInput,
+    ReplayLeaks,
     ReplayResult,
     ReplayRows,
     ReplayWindow,
@@ -139,7 +140,8 @@ class Replayer:
         """Replay rules, and return the result beside the current ones."""
         with little_memory(self.connection):
             job, current = self.job, self.current
-            subject = current if rules == job.current else self._play("subject", [Ruleset(0, rules)])
+            is_same = rules == job.current
+            subject = current if is_same else self._play("subject", [Ruleset(0, rules)], like=current)
             self._report(0.9)
             outcomes = current.outcome, subject.outcome
             # One for both rulesets: two would make a difference for rules that are equal in both.
@@ -155,10 +157,10 @@ class Replayer:
                 rules=counts.rules,
                 against=render_counts(current, position),
                 billed=compare_bills(subject.bills, current.bills, job.pricing) if self.is_whole else None,
-                moved=find_moved(
-                    self.connection, *(outcome.table for outcome in outcomes), position=position
-                ),
-                leaks=compare_leaks(self.connection, *outcomes, warehouse=job.tables),
+                moved=[] if is_same else find_moved(self.connection, *outcomes, position=position),
+                leaks=ReplayLeaks(ended=[], begun=[])
+                if is_same
+                else compare_leaks(self.connection, *outcomes, warehouse=job.tables),
                 publish_cost=estimate_publish_cost(
                     self.connection,
                     subject.outcome.table,
@@ -206,28 +208,35 @@ class Replayer:
         }
         return [caveat.value for caveat, applies in caveats.items() if applies]
 
-    def _play(self, table: str, rulesets: Sequence[Ruleset], *, keep: bool = False) -> Played:
-        """Create ``table``, and return its outcome and counts."""
+    def _play(
+        self, table: str, rulesets: Sequence[Ruleset], *, keep: bool = False, like: Played | None = None
+    ) -> Played:
+        """Create ``table``, and return its outcome and counts. ``like`` has those that `play` begins from."""
         is_exact = self._loaded.is_exact
+        outcomes: dict[Gateway, Outcome] = {}
 
-        def count(name: str, gateway: Gateway) -> tuple[Outcome, Counts]:
-            outcome = play(
+        def count(name: str, gateway: Gateway) -> Counts:
+            outcomes[gateway] = play(
                 self.connection,
                 rulesets,
                 table=name,
                 gateway=gateway,
                 restarts=self._loaded.restarts,
                 markers=self.job.markers,
+                like=None if like is None else like.outcomes.get(gateway),
             )
-            counts = count_outcome(
-                self.connection, outcome, self.job, is_exact=is_exact, is_sampled=not self.is_whole
+            return count_outcome(
+                self.connection,
+                outcomes[gateway],
+                self.job,
+                is_exact=is_exact,
+                is_sampled=not self.is_whole,
             )
-            return outcome, counts
 
-        outcome, counts = count(table, self.gateway)
+        counts = count(table, self.gateway)
         if keep and self.is_whole:
             executions = execution_sql(table, is_exact=is_exact)
             self.connection.execute(f"CREATE OR REPLACE TABLE {KEPT} AS {executions}")
-        others = find_other_gateways(self.connection, self.gateway)
-        runs = [counts, *(count("other_gateway", other)[1] for other in others)]
-        return Played(rulesets[-1].rules, outcome, runs)
+        others = find_other_gateways(self.connection, table, self.gateway)
+        runs = [count(f"{table}_{number}", other) for number, other in enumerate(others)]
+        return Played(rulesets[-1].rules, outcomes, [counts, *runs])

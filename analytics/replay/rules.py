@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from analytics.replay.load import Job, Ruleset
     from rules.conditions.evaluate import Request, Value
     from rules.language import Rule
-    from rules.match import Decision, Firing
+    from rules.match import Decision
 
 _VARYING: Final = make_schema(rule=pa.int64(), vary_set=pa.int64())
 
@@ -126,24 +126,24 @@ class Decisions:
 
     Attributes:
         rules: the rules of all rulesets. The table ``decision`` has their indexes in this list.
-        firings: the rules that fire, by ruleset number and shape number.
+        of_shapes: the decisions by ruleset number and shape number.
     """
 
     rules: Sequence[Rule]
-    firings: Mapping[tuple[int, int], tuple[Firing, ...]]
+    of_shapes: Mapping[tuple[int, int], Decision]
 
 
 def decide_shapes(connection: DuckDBPyConnection, rulesets: Sequence[Ruleset]) -> Decisions:
     """Create ``decision`` with a row for each ruleset and shape."""
     shapes = _read_shapes(connection)
     rules: list[Rule] = []
-    firings: dict[tuple[int, int], tuple[Firing, ...]] = {}
+    of_shapes: dict[tuple[int, int], Decision] = {}
     rows = []
     for number, ruleset in enumerate(rulesets):
         indexes = {rule.id: len(rules) + index for index, rule in enumerate(ruleset.rules)}
         rules += ruleset.rules
         for shape, decision in _decide_each(ruleset.rules, shapes).items():
-            firings[number, shape] = decision.fired
+            of_shapes[number, shape] = decision
             rows.append(
                 {
                     "ruleset": number,
@@ -158,7 +158,7 @@ def decide_shapes(connection: DuckDBPyConnection, rulesets: Sequence[Ruleset]) -
     table = pa.Table.from_pylist(rows, _DECISION)
     with registered(connection, new_decision=table):
         connection.execute("CREATE OR REPLACE TABLE decision AS FROM new_decision")
-    return Decisions(rules, firings)
+    return Decisions(rules, of_shapes)
 
 
 def _read_shapes(connection: DuckDBPyConnection) -> dict[int, Request]:
@@ -256,14 +256,14 @@ def _read_share(share: float | None) -> bool | None:
     return share >= _ON
 
 
-def find_other_gateways(connection: DuckDBPyConnection, gateway: Gateway) -> list[Gateway]:
-    """Return the other possible settings of the Gateway that would change the outcome played last.
+def find_other_gateways(connection: DuckDBPyConnection, table: str, gateway: Gateway) -> list[Gateway]:
+    """Return the other possible settings of the Gateway that would change the outcomes in ``table``.
 
-    An unknown setting was played as True. The others have it False, if ``decided`` holds such requests. That
+    An unknown setting was played as True. The others have it False, if the table holds such requests. That
     the Gateway keeps users apart is only played if it is known.
     """
     affected = connection.execute(
-        "SELECT bool_or(is_nocache), bool_or(is_non_deterministic) FROM decided"
+        f"SELECT bool_or(is_nocache), bool_or(is_non_deterministic) FROM {table}"
     ).fetchall()[0]
     choices = [
         [True, False] if setting is None and is_affected else [setting is not False]

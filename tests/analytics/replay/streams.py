@@ -123,6 +123,19 @@ def random_rules(chance: random.Random) -> list[dict[str, Any]]:
     return rules
 
 
+def random_draft(chance: random.Random, rules: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return rules of which one is disabled, comes first, or keeps its results for another time."""
+    number = chance.randrange(max(len(rules), 1))
+    before, changed, after = rules[:number], rules[number : number + 1], rules[number + 1 :]
+    return chance.choice(
+        [
+            [*changed, *before, *after],
+            [*before, *({**rule, "enabled": False} for rule in changed), *after],
+            [*before, *({**rule, "ttlSeconds": 7} for rule in changed), *after],
+        ]
+    )
+
+
 def _conditions(chance: random.Random) -> dict[str, Any]:
     return chance.choice(
         [

@@ -31,6 +31,7 @@ from tests.analytics.replay.streams import (
     DAYS,
     START,
     make_row,
+    random_draft,
     random_rows,
     random_rules,
     run_replay,
@@ -170,7 +171,10 @@ def test_every_count_is_the_judges(part: int, connection: duckdb.DuckDBPyConnect
 
 
 def compare(chance: random.Random, connection: duckdb.DuckDBPyConnection, directory: Path) -> None:
-    subject, current, earlier = (read_rules(random_rules(chance)) for _ in range(3))
+    now, other = random_rules(chance), random_rules(chance)
+    # Most requests are decided as before, or few.
+    draft = random_draft(chance, now) if chance.random() < 0.6 else other
+    subject, current, earlier = map(read_rules, (draft, now, random_rules(chance)))
     rows = random_rows(chance, chance.choice([5, 30, 120]))
     changes = sorted(START + chance.randrange(2 * DAY_MS) for _ in range(chance.randint(0, 2)))
     markers = [
@@ -286,6 +290,56 @@ def test_requests_that_end_differently_agree_with_the_hits(run: Callable[..., An
         ("PASSTHROUGH", "MISS", 3, {"low": 1, "likely": None, "high": 3}),
         ("PASSTHROUGH", "HIT", 0, {"low": 0, "likely": None, "high": 2}),
     ]
+
+
+READS = {"id": "c", "conditions": {"isReadOnly": True}, "ttlSeconds": 600}
+
+
+@pytest.mark.parametrize(
+    ("draft", "hits", "moved"),
+    [
+        ([{"id": "a", "action": "bypass", "conditions": {"userName": "eve"}}, READS], 2, {}),
+        # The statements of ann and bob have one hash, so bob got what was stored for ann.
+        (
+            [{"id": "a", "action": "bypass", "conditions": {"userName": "ann"}}, READS],
+            1,
+            {("MISS", "BYPASS"): 1, ("HIT", "MISS"): 1},
+        ),
+        ([READS | {"ttlSeconds": 1}], 1, {("HIT", "MISS"): 1}),
+        (
+            [
+                {
+                    "id": "w",
+                    "action": "invalidate",
+                    "conditions": {"isDataChange": True},
+                    "invalidateRules": ["c"],
+                },
+                READS,
+            ],
+            1,
+            {("PASSTHROUGH", "BYPASS"): 1, ("HIT", "MISS"): 1},
+        ),
+    ],
+)
+def test_a_draft_also_changes_what_requests_get_that_are_decided_as_before(
+    run: Callable[..., Any], draft: Any, hits: int, moved: Any
+) -> None:
+    same = {"cacheKey": "k", "queryHash": "h", "isReadOnly": True, "isDataChange": False}
+    other = same | {"standardizedSql": "SELECT 3", "queryHash": "i"}
+    rows = [
+        make_row(at=at, **fields)
+        for at, fields in (
+            (0, same | {"standardizedSql": "SELECT ? AS a", "userName": "ann"}),
+            (2_000, same | {"standardizedSql": "SELECT ? AS b", "userName": "bob"}),
+            (1_000, {"standardizedSql": "UPDATE t SET a = 1", "isDataChange": True}),
+            (1_500, other),
+            (1_600, other),
+        )
+    ]
+    result = run(rows, draft, current=[READS])
+    assert {(row["from"], row["to"]): row["count"] for row in result["moved"]} == moved
+    assert next(rule["hits"]["low"] for rule in result["rules"] if rule["ruleId"] == "c") == hits
+    assert result["total"] == run(rows, draft)["total"]
 
 
 def check_calibration(calibration: dict[str, Any], judgement: Judgement) -> None:
