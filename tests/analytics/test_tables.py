@@ -433,7 +433,7 @@ def replay(names: Sequence[str], changed: str, warehouse: WarehouseTables) -> se
         f"""
         CREATE TABLE outcome AS SELECT table_list AS n, 1 AS statement, table_list, table_list AS rule,
             table_list = {len(names)} AS is_change, false AS is_failing, true AS is_counted,
-            1 AS weight, 0 AS pair,
+            1 AS weight, 0 AS pair, table_list AS entry,
             if(table_list = {len(names)}, 'BYPASS', 'HIT') AS status, 0 AS work_ms,
             if(table_list = {len(names)}, 50, 60) AS requested_at, 10 AS started, 20 AS born
         FROM table_list
