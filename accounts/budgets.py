@@ -1,8 +1,9 @@
 """Count the work of each caller and each client network. Without Redis nothing is refused.
 
 Work is counted in milliseconds. A process adds up what a caller costs and tells Redis, which all processes
-share, whenever that is a tenth of a second. Only then does it learn that a caller has nothing left, so most
-requests need no round trip; what a caller may use too much is what each further process does at a time.
+share, whenever that is a tenth of a second. Redis answers with what all processes have counted, so most
+requests need no round trip. Until a process has told Redis, it goes on for a caller that has nothing left:
+for a tenth of a second of work, and the requests that run meanwhile.
 
 Contract: Errors (429).
 """

@@ -14,7 +14,7 @@ from accounts.limits import Quota, use_quota
 from logs.models import LogRead, QueryRun
 from logs.sql.guard import MAX_STATEMENT_BYTES
 from tenantadmin.lib.core.errors import RateLimited
-from tenantadmin.lib.core.request_context import current_request_id
+from tenantadmin.lib.core.request_context import current_address, current_request_id
 from tenantadmin.lib.database.months import ensure_month
 
 if TYPE_CHECKING:
@@ -34,6 +34,11 @@ class Reader:
     email: str
     address: str
     program: str = ""
+
+    @classmethod
+    def of_request(cls, email: str) -> Reader:
+        """Return the caller of the current request."""
+        return cls(email, current_address())
 
 
 _MAX_MESSAGE_BYTES: Final = 4096
@@ -64,8 +69,8 @@ def record_read(reader: Reader, *, tenant: UUID, key: str) -> None:
 class QueryAudit:
     """The audit row of one query. It is written once, when the query has ended and before its rows are sent.
 
-    A query that runs longer has a row before, which says so: see `logs.cancelling`. A query whose process is
-    killed before has none, and nobody has read its rows.
+    A query that runs longer than a second gets its row while it runs: see `logs.cancelling`. A query whose
+    process is killed before that has no row, and its result was not sent.
     """
 
     def __init__(self, reader: Reader, *, tenant: UUID, statement: str, by_service: bool = False) -> None:
@@ -82,7 +87,6 @@ class QueryAudit:
                 raise
             kept = shortened(kept, most=0)
         self._lock = Lock()
-        self._is_new = True
         self._run = QueryRun(
             tenant_id=tenant,
             email=reader.email,
@@ -93,12 +97,11 @@ class QueryAudit:
             program=reader.program,
         )
 
-    def show_running(self) -> int:
-        """Write the row of a query that still runs, unless there is one. Return its key."""
+    def show_running(self) -> int | None:
+        """Write the row of a query that still runs, unless there is one. Return its key; None if it ended."""
         with self._lock:
-            if self._is_new:
+            if self._run._state.adding:
                 self._run.save()
-                self._is_new = False
             return self._run.pk
 
     def end(
@@ -112,18 +115,21 @@ class QueryAudit:
             if result:
                 run.rows, run.bytes = result.row_count, result.nbytes
                 run.from_kept_result, run.engine = result.is_kept, result.engine
-            if self._is_new:
+            if run._state.adding:
                 _insert(run)
-                self._is_new = False
             else:
                 run.save()
 
 
 def _insert(run: QueryRun) -> None:
-    """Insert a row without the work of ``save``, which takes a tenth of a trivial query."""
+    """Insert a row without the work of ``save``, which takes a tenth of a trivial query.
+
+    The row gets no key here: nobody looks it up afterwards.
+    """
     ensure_month(QueryRun._meta.db_table, run.at)
     with connection.cursor() as cursor:
         cursor.execute(_INSERT, [getattr(run, name) for name in _FIELDS])
+    run._state.adding = False
 
 
 def shortened(text: str, *, most: int) -> str:

@@ -119,7 +119,9 @@ class CancelWatch:
         if not running:
             return
         try:
-            marks = {_mark(audit.show_running()): audit for audit in running}
+            marks = {
+                _mark(run_id): audit for audit in running if (run_id := audit.show_running()) is not None
+            }
             marked = cache.get_many(marks)
         except (Error, RedisError) as error:
             logger.warning("Running queries can be neither shown nor cancelled: %s", error)

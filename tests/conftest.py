@@ -93,7 +93,7 @@ def _not_durable() -> Iterator[None]:
 
 @pytest.fixture(autouse=True, scope="session")
 def _no_watch_by_itself() -> Iterator[None]:
-    """Let nobody write what runs behind a test. A test calls ``WATCH.look``."""
+    """Start no thread that writes rows of running queries. Tests call ``WATCH.look`` themselves."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(CancelWatch, "_watch", lambda _: None)
         yield

@@ -24,7 +24,6 @@ from logs.models import Partition, PendingBuild, QuarantinedEntry
 from logs.quarantine import read_quarantined
 from tenantadmin.lib.core.errors import BadRequest, NotFound
 from tenantadmin.lib.core.formats import count
-from tenantadmin.lib.core.request_context import current_address
 from tenantadmin.lib.core.timestamps import days_before, now
 from tenantadmin.lib.http.health import ObjectStoreUnreachable
 from tenantadmin.lib.objectstore import StoreError, default_store
@@ -198,7 +197,7 @@ class QuarantinedEntryPage(TenantPage):
         if entry is None:
             raise NotFound("This entry is not in quarantine any more.")
         try:
-            reader = Reader(self.actor, current_address())
+            reader = Reader.of_request(self.actor)
             raw = read_quarantined(default_store(), entry, reader=reader)
         except StoreError as error:
             raise ObjectStoreUnreachable from error

@@ -59,7 +59,6 @@ from logs.columns import CACHE_STATUSES
 from logs.programs import NO_PROGRAM
 from rules.ruleset import read_tables
 from rules.serializers import ChosenRulesBody, TableInvalidationRequest
-from tenantadmin.lib.core.request_context import current_address
 from tenantadmin.lib.core.timestamps import now
 from tenantadmin.lib.http.budgets import QUERY
 from tenantadmin.lib.http.hal import ETAG, IF_NONE_MATCH, link, next_page, not_modified
@@ -470,7 +469,7 @@ class ReportViewSet(AppViewSet):
 
     @property
     def _reader(self) -> Reader:
-        return Reader(self.principal.email, current_address())
+        return Reader.of_request(self.principal.email)
 
 
 class ExplainViewSet(AppViewSet):
@@ -504,7 +503,7 @@ class ExplainViewSet(AppViewSet):
             log_id=self.body["logId"],
             seq=self.body.get("seq"),
             draft_id=self.body.get("draftId"),
-            reader=Reader(self.principal.email, current_address()),
+            reader=Reader.of_request(self.principal.email),
         )
         return Response(explanation)
 

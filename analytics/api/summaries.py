@@ -37,7 +37,6 @@ from analytics.watch.alert_kinds import ALERT_QUERIES
 from logs.audit import Reader
 from logs.serializers import DAY, MONTH, YEAR
 from tenantadmin.lib.core.errors import NotFound
-from tenantadmin.lib.core.request_context import current_address
 from tenantadmin.lib.core.structs import JsonStruct
 from tenantadmin.lib.http.hal import ETAG, IF_NONE_MATCH, not_modified
 from tenantadmin.lib.http.schema import NOT_MODIFIED, refusal
@@ -309,5 +308,5 @@ class VerificationViewSet(AppViewSet):
         key = DocumentKey(tenant, self.body["document"], self.body["period"], self.body.get("userId"))
         if key.is_about_users:
             require_tenant_scope(self.principal, tenant_id=tenant, scope=Scope.ANALYTICS_USERS)
-        reader = Reader(self.principal.email, current_address())
+        reader = Reader.of_request(self.principal.email)
         return Response(verify_document(default_store(), key=key, reader=reader))

@@ -13,7 +13,7 @@ from tenantadmin.lib.core.formats import money_between
 
 
 def show_range(bounds: Mapping[str, Any], *, form: str = "") -> str:
-    """Show ``{low, high}``: ``9..12``, or ``9``. ``form`` is that of each number: ``+`` for a change."""
+    """Return bounds as text: ``9..12``, or ``9`` if both are equal. ``form`` formats each number."""
     low, high = bounds["low"], bounds["high"]
     return f"{low:{form}}" if low == high else f"{low:{form}}..{high:{form}}"
 

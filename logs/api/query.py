@@ -32,7 +32,6 @@ from logs.sql.results import (
     ndjson_pieces,
     parquet_pieces,
 )
-from tenantadmin.lib.core.request_context import client_address
 from tenantadmin.lib.core.serving import disconnection_of
 from tenantadmin.lib.core.spreadsheets import CSV, CSV_FOR_PEOPLE
 from tenantadmin.lib.core.structs import JsonStruct
@@ -164,7 +163,7 @@ class QueryViewSet(AppViewSet):
             default_store(),
             tenant=tenant,
             statement=statement,
-            reader=Reader(caller, client_address(request)),
+            reader=Reader.of_request(caller),
             disconnection=disconnection_of(request.META),
         )
         hold(result, caller=caller, until=self.answering)

@@ -18,7 +18,6 @@ from accounts.viewsets import AppViewSet
 from logs.audit import Reader
 from logs.serializers import DAY, FILE, HOUR, MONTH, YEAR
 from logs.tree import JSON, NDJSON, OCTETS, list_names, read_object
-from tenantadmin.lib.core.request_context import current_address
 from tenantadmin.lib.core.structs import JsonStruct
 from tenantadmin.lib.http.hal import HalLinks, hrefs, item, links
 from tenantadmin.lib.http.viewsets import operation
@@ -160,4 +159,4 @@ class LogTreeViewSet(AppViewSet):
     @property
     def _reader(self) -> Reader:
         """Return the caller for the audit."""
-        return Reader(self.principal.email, current_address())
+        return Reader.of_request(self.principal.email)

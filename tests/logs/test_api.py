@@ -402,7 +402,7 @@ def test_a_query_that_was_shown_while_it_ran_has_one_row(
     assert member.post(f"/tenants/{world.tenant.pk}/query", {"sql": "SELECT 1 AS n"}).status_code == 200
     run = QueryRun.objects.get()
     assert (run.outcome, run.rows, run.statement) == ("ok", 1, "SELECT 1 AS n")
-    # It has ended, so nobody writes it again.
+    # The watch writes the row of an ended query no second time.
     WATCH.look()
     assert QueryRun.objects.get().outcome == "ok"
 

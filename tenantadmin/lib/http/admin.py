@@ -76,7 +76,7 @@ class ReadOnlyAdmin(_ModelAdmin):
     shown: ClassVar[Mapping[str, Shown]] = {}
     #: The name of the URL of the page that staff have for a row, to which the list then links.
     page: ClassVar[str] = ""
-    #: The query of the list of revisions for those of a row, whose key is ``{}``.
+    #: The query string that shows only the revisions of one row; ``{}`` stands for the key of the row.
     revisions: ClassVar[str] = ""
 
     @cached_property

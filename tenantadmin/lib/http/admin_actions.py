@@ -52,7 +52,7 @@ class ConfirmedAction:
         warn: returns warnings about a row.
         lock: locks what `refusal` reads, until the transaction ends.
         do: performs the action on a row or raises `ApiError`, in a transaction that also records it.
-            Returns False if somebody else was faster, so that nothing was left to do.
+            Returns False if another request had done it already.
     """
 
     name: str

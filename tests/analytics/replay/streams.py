@@ -124,7 +124,7 @@ def random_rules(chance: random.Random) -> list[dict[str, Any]]:
 
 
 def random_draft(chance: random.Random, rules: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return rules of which one is disabled, comes first, or keeps its results for another time."""
+    """Return the rules with one of them disabled, moved to the front, or with another TTL."""
     number = chance.randrange(max(len(rules), 1))
     before, changed, after = rules[:number], rules[number : number + 1], rules[number + 1 :]
     return chance.choice(
